@@ -1,0 +1,78 @@
+//! The objectives of a drill file.
+
+use crate::drill::values::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Recovery time: from one named mark to another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rto {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Where the time starts.
+    pub from: RtoFrom,
+    /// Where it ends.
+    pub to: RtoTo,
+    /// Upper limit; the mark's uncertainty counts against the objective.
+    pub within: Span,
+}
+
+/// Where a recovery time starts. The two are different figures and never mixed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RtoFrom {
+    /// The instant of the fault.
+    Fault,
+    /// The instant at which the restore command was given.
+    RestoreCommand,
+}
+
+/// Where a recovery time ends: the first of a stretch of sustained good samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RtoTo {
+    /// etcd answered a linearizable range.
+    EtcdServing,
+    /// Every API server's `/readyz` is ok.
+    ApiReady,
+    /// A ledger write was acknowledged.
+    FirstGoodWrite,
+    /// A quorum GET gave the right answer.
+    FirstGoodGet,
+    /// A LIST equal to etcd's own state at the same revision.
+    FirstTrueList,
+}
+
+/// Acknowledged writes that were lost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rpo {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Upper limit on the time between the last kept and the last acknowledged write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Span>,
+    /// Upper limit on the number of lost writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most_writes: Option<u64>,
+}
+
+/// No client's view differs from etcd's own state at the same revision, neither
+/// before nor after the new timeline has passed the old revision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct NoClientOnLostTimeline {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time after the restore in which clients may still be converging.
+    pub settle: Span,
+    /// A view older than this, while writes were acknowledged, is stale.
+    pub max_lag: Span,
+}
+
+impl Default for NoClientOnLostTimeline {
+    fn default() -> Self {
+        Self { name: "no-client-on-lost-timeline".to_owned(), settle: Span::secs(3), max_lag: Span::secs(5) }
+    }
+}

@@ -1,0 +1,65 @@
+//! What every client gets to work with, and what it tells the runner while it works.
+
+use super::ledger::Ledger;
+use crate::clock::{Clock, MonoNs};
+use crate::history::record::ClientKind;
+use crate::history::recorder::Recorder;
+use crate::plan::PlannedClient;
+use crate::provider::network::{Dialer, Endpoint, Identity};
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
+
+/// Everything that a client needs; it owns its recorder and its connection.
+pub struct ClientContext {
+    /// What the plan says of it.
+    pub planned: PlannedClient,
+    /// The run's clock.
+    pub clock: Arc<dyn Clock>,
+    /// Its history.
+    pub recorder: Recorder,
+    /// Opens its sockets on [`crate::provider::network::CLIENT_HOST`].
+    pub dialer: Arc<dyn Dialer>,
+    /// The component that it talks to.
+    pub endpoint: Endpoint,
+    /// Who it is.
+    pub identity: Identity,
+    /// Acknowledged writes, kept outside the cluster.
+    pub ledger: Arc<Ledger>,
+    /// Namespace of the ledger's objects.
+    pub namespace: String,
+    /// The run's seed; each client derives its own stream from it and its name.
+    pub seed: u64,
+    /// Tells the runner what was seen.
+    pub signals: UnboundedSender<ClientSignal>,
+    /// The client ends, and closes its history, when this is cancelled.
+    pub stop: CancellationToken,
+}
+
+/// What a client tells the runner, for progress and for waits. Never evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientSignal {
+    /// Client name.
+    pub client: String,
+    /// Its kind.
+    pub kind: ClientKind,
+    /// What was seen.
+    pub sample: Sample,
+    /// When the operation was called.
+    pub call: MonoNs,
+    /// When it returned.
+    pub returned: MonoNs,
+    /// Revision in the answer, if any.
+    pub revision: Option<u64>,
+}
+
+/// An observation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sample {
+    /// As it should be.
+    Ok,
+    /// Not as it should be.
+    Failed(String),
+    /// Can't be told.
+    Unknown(String),
+}

@@ -1,0 +1,245 @@
+//! A drill as written: the types of `kind: Drill`, `apiVersion: quakeproof.dev/v1alpha1`.
+//!
+//! Steps, clients and objectives are externally tagged enums, so that an error
+//! in one of them points at the exact key. Each variant's type lives in the file
+//! of the thing it configures; this file only lists them.
+
+use super::values::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+pub use crate::check::objectives::{NoClientOnLostTimeline, Rpo, Rto};
+pub use crate::client::spec::{EtcdWatcher, GetReader, LedgerWriter, ListReader, Watcher};
+pub use crate::fault::lose_etcd::LoseEtcd;
+pub use crate::probe::spec::{ApiReady, WriteSucceeds};
+pub use crate::step::spec::{Hold, Observe, RestoreSnapshot, TakeSnapshot};
+
+/// The only API version this build reads.
+pub const API_VERSION: &str = "quakeproof.dev/v1alpha1";
+
+/// A drill file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Drill {
+    /// `quakeproof.dev/v1alpha1`.
+    pub api_version: String,
+    /// `Drill`.
+    pub kind: String,
+    /// Who the drill belongs to and why it exists.
+    pub metadata: Metadata,
+    /// What is done, to what, and what must hold.
+    pub spec: Spec,
+}
+
+/// Who the drill belongs to and why it exists.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Metadata {
+    /// kebab-case, unique within a suite.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// The team that answers for the drill.
+    pub owner: String,
+    /// Why the drill is worth running.
+    pub reason: String,
+    /// Verdict that a run on the named versions is expected to reach. For
+    /// suites and CI; it never influences the judge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_verdict: Option<ExpectedVerdict>,
+}
+
+/// The verdict that the drill's author expects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExpectedVerdict {
+    /// Every objective met.
+    Pass,
+    /// At least one objective missed.
+    Fail,
+}
+
+/// What is done, to what, and what must hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Spec {
+    /// The cluster under test; short for a single entry of `clusters` named `main`.
+    pub cluster: ClusterSpec,
+    /// Values that `--set` or a profile may change; used as `$(name)`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, Parameter>,
+    /// Named sets of parameter values; `--profile fast` picks one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub profiles: BTreeMap<String, BTreeMap<String, String>>,
+    /// Bounds that the run never crosses.
+    #[serde(default)]
+    pub limits: Limits,
+    /// What must hold before the fault, and again for recovery.
+    pub steady_state: Vec<SteadyState>,
+    /// Real clients that live through the drill and record what they see.
+    pub clients: Vec<Client>,
+    /// What is done, in order.
+    pub steps: Vec<Step>,
+    /// What must hold; each is judged by its own checker.
+    pub objectives: Vec<Objective>,
+}
+
+/// The cluster under test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClusterSpec {
+    /// Who owns the cluster's life cycle.
+    pub provider: ProviderKind,
+    /// A standing cluster made by `quakeproof cluster up NAME`. Absent: a fresh
+    /// cluster is made for the run and removed after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Kubernetes version, as `v1.37.2`. Default: the newest pair that `toolchain/` pins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<String>,
+    /// etcd version, as `v3.7.3`. Default: the pair of `kubernetes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<String>,
+    /// How many of each component.
+    #[serde(default)]
+    pub topology: Topology,
+}
+
+/// Who owns a cluster's life cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProviderKind {
+    /// Real upstream binaries as processes in namespaces of this machine.
+    Local,
+}
+
+/// How many of each control-plane component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Topology {
+    /// etcd members: 1 or 3.
+    pub etcd: u8,
+    /// API servers: 1 or 2.
+    pub api_servers: u8,
+    /// Controller managers: 0 to 2.
+    pub controller_managers: u8,
+    /// Schedulers: 0 to 2.
+    pub schedulers: u8,
+}
+
+impl Default for Topology {
+    fn default() -> Self {
+        Self { etcd: 1, api_servers: 1, controller_managers: 1, schedulers: 1 }
+    }
+}
+
+/// A value that `--set` or a profile may change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Parameter {
+    /// Value when nothing else is said.
+    pub default: String,
+    /// The only values allowed; empty allows any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+    /// One line for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Bounds that the run never crosses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Limits {
+    /// The run is aborted and undone when it takes longer.
+    pub max_duration: Span,
+    /// Lease of every injection: faults end by themselves when the runner has
+    /// been silent for this long. 5 s to 10 min.
+    pub dead_man: Span,
+    /// How long the service may take to be good again after the last step.
+    pub recovery: Span,
+    /// What counts as recovered.
+    pub sustained: Sustained,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_duration: Span::secs(300),
+            dead_man: Span::secs(30),
+            recovery: Span::secs(60),
+            sustained: Sustained::default(),
+        }
+    }
+}
+
+/// Sustained good: this many consecutive good samples over at least this time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Sustained {
+    /// Consecutive good samples, at least 1.
+    pub samples: u32,
+    /// Time that they must span.
+    pub over: Span,
+}
+
+impl Default for Sustained {
+    fn default() -> Self {
+        Self { samples: 5, over: Span::secs(1) }
+    }
+}
+
+/// One condition of the steady state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SteadyState {
+    /// Every API server answers `/readyz` with ok.
+    ApiReady(ApiReady),
+    /// A write through every API server is acknowledged.
+    WriteSucceeds(WriteSucceeds),
+}
+
+/// One client of the drill.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Client {
+    /// Creates uniquely valued objects and keeps the acknowledged ones in a ledger.
+    LedgerWriter(LedgerWriter),
+    /// Reads single objects with quorum.
+    GetReader(GetReader),
+    /// Lists the ledger's objects.
+    ListReader(ListReader),
+    /// Watches through the API server, resuming from its last resourceVersion.
+    Watcher(Watcher),
+    /// Watches etcd directly, resuming from its last revision.
+    EtcdWatcher(EtcdWatcher),
+}
+
+/// One step of the drill.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Step {
+    /// Saves an etcd snapshot under a name.
+    TakeSnapshot(TakeSnapshot),
+    /// Lets the clients run for a while.
+    Hold(Hold),
+    /// Kills etcd members and takes their data directories away.
+    LoseEtcd(LoseEtcd),
+    /// Restores etcd from a snapshot and starts it.
+    RestoreSnapshot(RestoreSnapshot),
+    /// Waits for a condition while the clients record.
+    Observe(Observe),
+}
+
+/// One objective of the drill.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Objective {
+    /// Time between two named marks.
+    Rto(Rto),
+    /// Acknowledged writes lost, in time or in number.
+    Rpo(Rpo),
+    /// No client's view differs from etcd's own state at the same revision.
+    NoClientOnLostTimeline(NoClientOnLostTimeline),
+}

@@ -1,0 +1,1 @@
+//! What the harness knows of etcd: its client, revisions, restore.

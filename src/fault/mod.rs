@@ -1,0 +1,3 @@
+//! Faults, one file per kind.
+
+pub mod lose_etcd;

@@ -1,0 +1,5 @@
+//! Histories: what each client saw, written by its own recorder.
+
+pub mod ids;
+pub mod record;
+pub mod recorder;

@@ -1,0 +1,246 @@
+//! The lines of a history file: `histories/<client>.jsonl`.
+//!
+//! One client, one file, one recorder. The first line is [`Record::Opened`];
+//! every further line is an operation, a stream event, or an account of loss.
+
+use super::ids::IdSet;
+use crate::clock::{BootId, MonoNs, WallTime};
+use serde::{Deserialize, Serialize};
+
+/// One line of a history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Record {
+    /// First line of each time that the recorder was opened.
+    Opened {
+        /// Client name.
+        client: String,
+        /// Kind of client.
+        kind: ClientKind,
+        /// User name that the client's certificate carries.
+        identity: String,
+        /// What it talks to: `api/<component>` or `etcd/<component>`.
+        target: String,
+        /// Wall time, for people.
+        at: WallTime,
+        /// Monotonic time.
+        mono_ns: MonoNs,
+        /// Boot that every following record belongs to.
+        boot: BootId,
+    },
+    /// One operation that was sent.
+    Op(OpRecord),
+    /// Something that arrived on an open watch.
+    Event(EventRecord),
+    /// Last line of an orderly end.
+    Closed {
+        /// Monotonic time.
+        mono_ns: MonoNs,
+        /// Boot of `mono_ns`.
+        boot: BootId,
+        /// Operations that were due.
+        scheduled: u64,
+        /// Operations written to this history.
+        recorded: u64,
+        /// Of those, sent later than one interval after they were due.
+        late: u64,
+        /// Operations that were due but never sent.
+        lost: u64,
+    },
+}
+
+/// Kinds of client, probes included.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum ClientKind {
+    /// Creates uniquely valued ConfigMaps.
+    LedgerWriter,
+    /// Quorum GET of single objects.
+    GetReader,
+    /// LIST of the ledger's objects.
+    ListReader,
+    /// Plain WATCH through the API server.
+    Watcher,
+    /// Watch on etcd itself.
+    EtcdWatcher,
+    /// The harness's own observer: etcd ranges, the truth that views are held against.
+    EtcdTruth,
+    /// `/readyz` of one API server.
+    ApiReady,
+    /// The lease of a leader-elected component.
+    LeaderLease,
+}
+
+/// One operation: called, perhaps returned, with its outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpRecord {
+    /// Ascending within the history.
+    pub seq: u64,
+    /// Boot of the instants below.
+    pub boot: BootId,
+    /// When the pacer wanted it sent; absent for operations that follow from others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_ns: Option<MonoNs>,
+    /// Just before the first byte was handed to the kernel (connecting included).
+    pub call_ns: MonoNs,
+    /// After the whole answer was read, or the operation was given up.
+    pub return_ns: MonoNs,
+    /// What was asked.
+    pub op: Op,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What was asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Op {
+    /// Create ledger object `id`.
+    Create {
+        /// Ledger id.
+        id: u64,
+    },
+    /// Quorum GET of ledger object `id`.
+    Get {
+        /// Ledger id.
+        id: u64,
+    },
+    /// One page of a LIST of the ledger's objects.
+    List {
+        /// Pages of one LIST share the `seq` of the first one.
+        list: u64,
+        /// 0 for the first page.
+        page: u32,
+        /// The parameter as sent; absent when unset.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resource_version: Option<String>,
+        /// The parameter as sent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        limit: Option<u32>,
+    },
+    /// Opening of a watch; it returns when the server has accepted or refused it.
+    Watch {
+        /// Ascending number of the stream within the history.
+        stream: u64,
+        /// Exclusive start through the API server, inclusive on etcd.
+        from: u64,
+    },
+    /// Linearizable etcd range of the ledger's prefix.
+    EtcdRange {
+        /// Absent: the current revision.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        revision: Option<u64>,
+    },
+    /// GET `/readyz`.
+    Ready,
+    /// GET of a Lease.
+    Lease {
+        /// Name of the Lease in `kube-system`.
+        name: String,
+    },
+}
+
+/// What came of an operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Outcome {
+    /// Acknowledged, or answered.
+    Ok(Answer),
+    /// Certain not to have taken effect, or a refusal.
+    Failed {
+        /// HTTP status, or absent when there was no answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+        /// Short class: `not-found`, `gone`, `reinitializing`, `refused`, ….
+        reason: String,
+    },
+    /// It may or may not have taken effect.
+    Unknown {
+        /// Short class: `timeout`, `connection-lost`, `server-error`, ….
+        reason: String,
+    },
+}
+
+/// The parts of an answer that judging needs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Answer {
+    /// resourceVersion of the object (GET, create), of the list, or etcd's header revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// Ids in a list page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ids: Option<IdSet>,
+    /// The list goes on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
+    /// `[id, mod revision]` of every object of an etcd range.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<Vec<(u64, u64)>>,
+    /// Raft term in etcd's answer header.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raft_term: Option<u64>,
+    /// etcd member id in the answer header, hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    /// Holder of a Lease.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+    /// The value read is not the one that was written.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub wrong_value: bool,
+}
+
+/// Something that arrived on a watch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventRecord {
+    /// Stream that it arrived on.
+    pub stream: u64,
+    /// Boot of `at_ns`.
+    pub boot: BootId,
+    /// When it was read off the connection.
+    pub at_ns: MonoNs,
+    /// What it says.
+    pub event: Event,
+}
+
+/// What a watch said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Event {
+    /// Ledger object `id` was added or changed at `revision`.
+    Put {
+        /// Ledger id.
+        id: u64,
+        /// resourceVersion of the object, or etcd's mod revision.
+        revision: u64,
+    },
+    /// Ledger object `id` was deleted at `revision`.
+    Delete {
+        /// Ledger id.
+        id: u64,
+        /// resourceVersion of the deletion.
+        revision: u64,
+    },
+    /// An object that is not the ledger's (only its revision matters).
+    Other {
+        /// resourceVersion.
+        revision: u64,
+    },
+    /// An ERROR event inside the stream, or etcd's cancellation.
+    Error {
+        /// Status code of the error, such as 410.
+        code: u16,
+        /// Its message, escaped when shown.
+        message: String,
+    },
+    /// The stream ended.
+    Ended {
+        /// `eof`, `connection-lost`, `compacted`, `stopped`, ….
+        reason: String,
+    },
+}

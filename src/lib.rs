@@ -1,0 +1,28 @@
+//! quakeproof: chaos and disaster-recovery drills for Kubernetes, with evidence
+//! that can be verified offline.
+//!
+//! Data flows one way: `drill → plan → runner → journal → timeline → check → report`.
+//! See ARCHITECTURE.md for the map and the invariants.
+#![warn(missing_docs)]
+#![deny(unsafe_code)]
+
+pub mod agent;
+pub mod check;
+pub mod cli;
+pub mod client;
+pub mod clock;
+pub mod drill;
+pub mod etcd;
+pub mod evidence;
+pub mod exit;
+pub mod fault;
+pub mod guard;
+pub mod history;
+pub mod journal;
+pub mod plan;
+pub mod probe;
+pub mod provider;
+pub mod report;
+pub mod runner;
+pub mod step;
+pub mod timeline;

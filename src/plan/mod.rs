@@ -1,0 +1,217 @@
+//! A plan is a drill with nothing left open: parameters filled in, versions
+//! pinned, seed fixed, selectors resolved to names, predictions made.
+//!
+//! Its digest is what an approver signs: the SHA-256 of `plan.json`, the same
+//! for every run of the same thing. What only exists once the cluster does is
+//! in the [`Binding`].
+
+use crate::agent::undo::OnLapse;
+use crate::drill::spec::{Client, Drill, Limits, Objective, ProviderKind, SteadyState, Step, Topology};
+use crate::history::record::ClientKind;
+use crate::provider::component::{ComponentId, HostId, Role};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Major.minor of the plan's format.
+pub const FORMAT_VERSION: &str = "1.0";
+
+/// A drill with nothing left open.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// [`FORMAT_VERSION`] of the writer.
+    pub format_version: String,
+    /// The drill with every parameter filled in and every default written out.
+    pub drill: Drill,
+    /// SHA-256 of the drill file's bytes.
+    pub drill_digest: String,
+    /// Values of the parameters.
+    pub parameters: BTreeMap<String, String>,
+    /// What `--set`, `--kubernetes` and `--profile` changed, as given.
+    pub overrides: BTreeMap<String, String>,
+    /// Profile that was asked for; absent: real timings.
+    pub profile: Option<String>,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// The cluster as it will be.
+    pub cluster: PlannedCluster,
+    /// Clients and probes, in the order in which they start.
+    pub clients: Vec<PlannedClient>,
+    /// Steps, in order.
+    pub steps: Vec<PlannedStep>,
+    /// Conditions of the steady state.
+    pub steady_state: Vec<SteadyState>,
+    /// Objectives with what is predicted for them.
+    pub objectives: Vec<PlannedObjective>,
+    /// What each client is predicted to see.
+    pub predictions: Vec<Prediction>,
+    /// Bounds of the run.
+    pub limits: Limits,
+}
+
+/// The cluster as it will be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedCluster {
+    /// `main`, unless the drill names several.
+    pub name: String,
+    /// Who owns its life cycle.
+    pub provider: ProviderKind,
+    /// A standing cluster that is attached to; absent: made for the run.
+    pub standing: Option<String>,
+    /// Exact versions: `kubernetes`, `etcd`.
+    pub versions: Versions,
+    /// How many of each component.
+    pub topology: Topology,
+    /// Every component, in start order.
+    pub components: Vec<PlannedComponent>,
+}
+
+/// Exact versions of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Versions {
+    /// As `v1.37.2`.
+    pub kubernetes: String,
+    /// As `v3.7.3`; `etcdctl` and `etcdutl` are the same version.
+    pub etcd: String,
+}
+
+/// A component and where it will run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedComponent {
+    /// Name.
+    pub component: ComponentId,
+    /// What it is for.
+    pub role: Role,
+    /// Its host.
+    pub host: HostId,
+}
+
+/// A client or probe with its minimum evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedClient {
+    /// Unique in the run; names the history file.
+    pub name: String,
+    /// Kind.
+    pub kind: ClientKind,
+    /// Component that it talks to.
+    pub target: ComponentId,
+    /// User name in its certificate; never an exempt or `system:masters` identity, but for the observer's.
+    pub identity: String,
+    /// The drill's own words; absent for probes that the plan adds.
+    pub spec: Option<Client>,
+    /// Time between two operations of a paced client, nanoseconds.
+    pub every_ns: Option<u64>,
+    /// Fewer completed operations (for watches: events) than these make objectives that rest on the client inconclusive.
+    pub minimum: MinimumOperations,
+}
+
+/// Least number of operations of a client in each part of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MinimumOperations {
+    /// Before the first injection.
+    pub before: u64,
+    /// While the fault lasts; 0 where nothing can complete.
+    pub during: u64,
+    /// After the fault has ended.
+    pub after: u64,
+}
+
+/// A step with its targets resolved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedStep {
+    /// Index.
+    pub index: usize,
+    /// As written, parameters filled in.
+    pub step: Step,
+    /// Components that it acts on.
+    pub targets: Vec<ComponentId>,
+    /// Present for faults.
+    pub fault: Option<PlannedFault>,
+}
+
+/// What a fault step harms and how that ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedFault {
+    /// What will not work, in words.
+    pub blast_radius: String,
+    /// Index of the step that ends it; absent: the undo does.
+    pub closed_by: Option<usize>,
+    /// What happens when the runner falls silent.
+    pub on_lapse: OnLapse,
+    /// The undo in words.
+    pub undo: String,
+    /// Upper limit of the undo, nanoseconds.
+    pub undo_within_ns: u64,
+}
+
+/// An objective with its prediction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedObjective {
+    /// Name, unique in the run.
+    pub name: String,
+    /// As written.
+    pub objective: Objective,
+    /// What is expected, in words; absent where nothing is predicted.
+    pub predicted: Option<String>,
+}
+
+/// What a client is predicted to see after the restore, for this version and procedure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Prediction {
+    /// Name of the client.
+    pub client: String,
+    /// Before the new timeline has passed the old revision.
+    pub before_passing: PredictedView,
+    /// After it.
+    pub after_passing: PredictedView,
+    /// The watch ends with 410 and the client lists again.
+    pub gone_410: bool,
+    /// Where the rule comes from.
+    pub source: String,
+}
+
+/// Whether a client's view is predicted to equal etcd's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum PredictedView {
+    /// Equal to etcd's state at the same revision.
+    True,
+    /// Phantom or absent objects.
+    LostTimeline,
+    /// The phase does not occur: the restored timeline starts above the old revision.
+    NotApplicable,
+}
+
+/// What only exists once the cluster does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Binding {
+    /// UID of the namespace `kube-system`.
+    pub cluster_uid: String,
+    /// Name of the cluster in the state directory.
+    pub cluster_name: String,
+    /// SHA-256 of the cluster CA certificate (DER).
+    pub ca_fingerprint: String,
+    /// Versions that the binaries report of themselves, per component.
+    pub reported_versions: BTreeMap<ComponentId, String>,
+    /// SHA-256 of each binary and tool.
+    pub binary_digests: BTreeMap<String, String>,
+    /// Address of each host in the cluster's private network.
+    pub addresses: BTreeMap<HostId, String>,
+    /// Incarnation of each component at binding time.
+    pub incarnations: BTreeMap<ComponentId, String>,
+    /// Namespace that the ledger's objects live in.
+    pub ledger_namespace: String,
+    /// `os`, `kernel`, `arch`, `cpus` and the like.
+    pub machine: BTreeMap<String, String>,
+}

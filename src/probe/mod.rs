@@ -1,0 +1,3 @@
+//! Probes: paced observations that a plan adds by itself.
+
+pub mod spec;

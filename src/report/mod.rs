@@ -1,0 +1,1 @@
+//! Reports: one model, one file per format.

@@ -1,0 +1,1 @@
+//! The runner carries out a plan; the dispatcher alone writes the journal.

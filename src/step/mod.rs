@@ -1,0 +1,3 @@
+//! Steps that are not faults, one file per kind.
+
+pub mod spec;
