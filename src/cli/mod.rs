@@ -1,1 +1,4 @@
 //! One file per command; the only code that prints, reads the environment, or exits.
+
+pub mod doctor;
+pub mod toolchain;

@@ -1,5 +1,6 @@
 //! Providers own the life cycle of clusters; they give hosts and components, never faults.
 
+pub mod binaries;
 pub mod component;
 pub mod network;
 
