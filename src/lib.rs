@@ -19,6 +19,7 @@ pub mod fault;
 pub mod guard;
 pub mod history;
 pub mod journal;
+pub mod load;
 pub mod plan;
 pub mod probe;
 pub mod provider;
