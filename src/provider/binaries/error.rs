@@ -2,6 +2,7 @@
 
 use super::pins::pinned_pairs;
 use crate::exit::ExitCode;
+use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -17,6 +18,41 @@ pub struct Attempt {
 impl Attempt {
     pub(super) fn new(way: &'static str, why: impl Into<String>) -> Self {
         Self { way, why: why.into() }
+    }
+}
+
+/// Every way to a release was tried; none led there.
+#[derive(Debug, Error)]
+pub struct DeadEnd {
+    /// As `kubernetes v1.37.2`.
+    pub release: String,
+    /// Each way and why it did not lead there, in the order tried.
+    pub tried: Vec<Attempt>,
+    /// What an explicit directory must hold.
+    pub layout: String,
+    /// Go version that a build needs.
+    pub go: String,
+    /// The directory that could be copied from another machine.
+    pub cache: PathBuf,
+    /// Downloads were not allowed.
+    pub offline: bool,
+}
+
+impl fmt::Display for DeadEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "no binaries for {}\n  tried:", self.release)?;
+        for attempt in &self.tried {
+            writeln!(f, "    {}: {}", attempt.way, attempt.why)?;
+        }
+        writeln!(f, "  ways out, any one of them:")?;
+        writeln!(f, "    - set QUAKEPROOF_BIN_DIR to a directory that holds {}", self.layout)?;
+        if self.offline {
+            writeln!(f, "    - allow the download: leave out --offline and unset QUAKEPROOF_OFFLINE")?;
+        } else {
+            writeln!(f, "    - make the official release sites reachable")?;
+        }
+        writeln!(f, "    - install Go {} or newer; the binaries are then built from source", self.go)?;
+        write!(f, "    - copy {} from a machine that has it", self.cache.display())
     }
 }
 
@@ -36,21 +72,8 @@ pub enum BinariesError {
         etcd: String,
     },
     /// Every way was tried.
-    #[error("no binaries for {release}\n{}", ways_out(tried, layout, go, cache, *offline))]
-    NothingLeft {
-        /// As `kubernetes v1.37.2`.
-        release: String,
-        /// Each way and why it did not lead there, in the order tried.
-        tried: Vec<Attempt>,
-        /// What an explicit directory must hold.
-        layout: String,
-        /// Go version that a build needs.
-        go: String,
-        /// The directory that could be copied from another machine.
-        cache: PathBuf,
-        /// Downloads were not allowed.
-        offline: bool,
-    },
+    #[error(transparent)]
+    NothingLeft(#[from] Box<DeadEnd>),
     /// The explicit directory can't be what was meant.
     #[error("{}: {what}\n  hint: {hint}", path.display())]
     Explicit {
@@ -117,23 +140,6 @@ fn known_pairs() -> String {
     let pairs: Vec<String> =
         pinned_pairs().iter().map(|(k, e)| format!("kubernetes {k} with etcd {e}")).collect();
     pairs.join(", ")
-}
-
-fn ways_out(tried: &[Attempt], layout: &str, go: &str, cache: &std::path::Path, offline: bool) -> String {
-    let mut text = String::from("  tried:\n");
-    for attempt in tried {
-        text.push_str(&format!("    {}: {}\n", attempt.way, attempt.why));
-    }
-    text.push_str("  ways out, any one of them:\n");
-    text.push_str(&format!("    - set QUAKEPROOF_BIN_DIR to a directory that holds {layout}\n"));
-    if offline {
-        text.push_str("    - allow the download: leave out --offline and unset QUAKEPROOF_OFFLINE\n");
-    } else {
-        text.push_str("    - make the official release sites reachable\n");
-    }
-    text.push_str(&format!("    - install Go {go} or newer; the binaries are then built from source\n"));
-    text.push_str(&format!("    - copy {} from a machine that has it", cache.display()));
-    text
 }
 
 #[cfg(test)]

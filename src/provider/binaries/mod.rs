@@ -11,8 +11,9 @@ mod go;
 mod pins;
 
 pub use cache::Source;
-pub use error::{Attempt, BinariesError};
+pub use error::{Attempt, BinariesError, DeadEnd};
 pub use go::required_go;
+pub(crate) use go::{at_least, installed_go};
 pub use pins::{Product, Release, etcd_for, pinned_pairs};
 
 use crate::plan::Versions;
@@ -257,14 +258,14 @@ fn fetch_or_build(
         Ok(source) => cache.publish(stage, release, source),
         Err(go::Unbuildable::Unavailable(why)) => {
             tried.push(Attempt::new("go build", why));
-            Err(BinariesError::NothingLeft {
+            Err(BinariesError::NothingLeft(Box::new(DeadEnd {
                 release: release.to_string(),
                 tried,
                 layout: release.layout(),
                 go: required_go(release).unwrap_or("the newest version").to_owned(),
                 cache: options.cache_dir.join(cache::SUBDIR),
                 offline: options.offline,
-            })
+            })))
         }
         Err(go::Unbuildable::Failed(error)) => Err(error),
     }
