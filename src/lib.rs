@@ -24,5 +24,6 @@ pub mod probe;
 pub mod provider;
 pub mod report;
 pub mod runner;
+pub mod state;
 pub mod step;
 pub mod timeline;
