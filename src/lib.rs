@@ -25,5 +25,6 @@ pub mod probe;
 pub mod provider;
 pub mod report;
 pub mod runner;
+pub mod state;
 pub mod step;
 pub mod timeline;

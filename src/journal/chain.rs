@@ -1,9 +1,9 @@
 //! The hash chain of a journal or an agent's log.
 //!
 //! The rule: the hash of a line is `SHA-256(P ‖ L ‖ line)`, where `P` is the hash of the
-//! previous line as 32 raw bytes (zeros before the first line), `L` the length of the line
-//! in bytes as an unsigned 64-bit big-endian integer, and `line` the line as written,
-//! without its newline. Every line carries the hash of the previous one, hexadecimal, in `prev`.
+//! previous line as it stands in `prev` (64 lower-case hexadecimal digits, all `0` in the
+//! first line), `L` the length of the line in bytes as an unsigned 64-bit big-endian integer,
+//! and `line` the line as written, without its newline.
 
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -20,7 +20,7 @@ impl Head {
     #[must_use]
     pub fn then(self, line: &[u8]) -> Head {
         let mut hash = Sha256::new();
-        hash.update(self.0);
+        hash.update(hex::encode(self.0));
         hash.update((line.len() as u64).to_be_bytes());
         hash.update(line);
         Head(hash.finalize().into())
@@ -91,11 +91,9 @@ mod tests {
 
     #[test]
     fn the_hash_is_the_documented_one() {
-        // printf '%s' "$(…)": SHA-256 over 32 zero bytes, 00000000 00000003, "abc".
-        let mut input = vec![0u8; 32];
-        input.extend([0, 0, 0, 0, 0, 0, 0, 3]);
-        input.extend(b"abc");
-        assert_eq!(Head::START.then(b"abc").to_string(), hex::encode(Sha256::digest(&input)));
+        // { printf '0%.0s' {1..64}; printf '\0\0\0\0\0\0\0\3abc'; } | sha256sum
+        let expected = "7821d21fc1fec74653dc4f0721edbd3fa3ba1bafb6d6e0b5698bca22f2195c85";
+        assert_eq!(Head::START.then(b"abc").to_string(), expected);
         assert_eq!(Head::START.to_string(), "0".repeat(64));
     }
 
