@@ -1,1 +1,4 @@
 //! One file per command; the only code that prints, reads the environment, or exits.
+
+#[cfg(target_os = "linux")]
+pub mod cluster;

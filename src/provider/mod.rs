@@ -1,6 +1,9 @@
 //! Providers own the life cycle of clusters; they give hosts and components, never faults.
 
+pub mod binaries;
 pub mod component;
+#[cfg(target_os = "linux")]
+pub mod local;
 pub mod network;
 
 use crate::agent::protocol::{Request, Response};
