@@ -2,3 +2,5 @@
 
 pub mod doctor;
 pub mod toolchain;
+#[cfg(target_os = "linux")]
+pub mod cluster;

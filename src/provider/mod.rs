@@ -2,6 +2,8 @@
 
 pub mod binaries;
 pub mod component;
+#[cfg(target_os = "linux")]
+pub mod local;
 pub mod network;
 
 use crate::agent::protocol::{Request, Response};

@@ -1,0 +1,298 @@
+//! `quakeproof cluster`: makes, lists and removes embedded clusters.
+
+use crate::drill::spec::{ProviderKind, Topology};
+use crate::exit::ExitCode;
+use crate::plan::{PlannedCluster, PlannedComponent, Versions};
+use crate::provider::binaries::BinarySet;
+use crate::provider::component::{ComponentId, HostId, Role};
+use crate::provider::local::{self, ClusterDir, Condition, LocalCluster, LocalProvider, SupervisorClient};
+use crate::provider::{Cluster, Provider, ProviderError};
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Makes, lists and removes embedded clusters.
+#[derive(Debug, Args)]
+pub struct ClusterArgs {
+    #[command(subcommand)]
+    command: ClusterCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ClusterCommand {
+    /// Makes a cluster and returns once it is ready.
+    Up(UpArgs),
+    /// Removes a cluster and everything of it.
+    Down {
+        /// Name of the cluster.
+        name: String,
+    },
+    /// Lists clusters.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints what a shell evaluates to point kubectl at a cluster.
+    Env {
+        /// Name of the cluster.
+        name: String,
+    },
+    /// Prints the logs of a cluster's components.
+    Logs {
+        /// Name of the cluster.
+        name: String,
+        /// Only this component's, such as `etcd-1`.
+        component: Option<String>,
+    },
+    /// Runs a command on a host of a cluster.
+    Exec {
+        /// Name of the cluster.
+        name: String,
+        /// Name of the host, such as `client` or `etcd-1`.
+        host: String,
+        /// The command with its arguments.
+        #[arg(last = true, required = true)]
+        command: Vec<String>,
+    },
+}
+
+/// What `cluster up` takes.
+#[derive(Debug, Args)]
+struct UpArgs {
+    /// Name of the cluster.
+    #[arg(default_value = "main")]
+    name: String,
+    /// Version of Kubernetes.
+    #[arg(long, default_value = "v1.37.2")]
+    kubernetes: String,
+    /// Version of etcd.
+    #[arg(long, default_value = "v3.7.3")]
+    etcd_version: String,
+    /// etcd members: 1 or 3.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    etcd: u8,
+    /// API servers: 1 or 2.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    api_servers: u8,
+    /// Controller managers: 0 to 2.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=2))]
+    controller_managers: u8,
+    /// Schedulers: 0 to 2.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=2))]
+    schedulers: u8,
+    /// Loopback port of the first API server; the kernel chooses by default.
+    #[arg(long)]
+    port: Option<u16>,
+}
+
+/// Runs the command on clusters under `state_dir`. `binaries` finds the
+/// binaries of a pair of versions.
+pub fn run(
+    args: ClusterArgs,
+    state_dir: &Path,
+    binaries: &dyn Fn(&Versions) -> Result<BinarySet, ProviderError>,
+) -> ExitCode {
+    let done = match args.command {
+        ClusterCommand::Up(up_args) => up(&up_args, state_dir, binaries),
+        ClusterCommand::Down { name } => down(&name, state_dir),
+        ClusterCommand::List { json } => list(state_dir, json),
+        ClusterCommand::Env { name } => env(&name, state_dir),
+        ClusterCommand::Logs { name, component } => logs(&name, component.as_deref(), state_dir),
+        ClusterCommand::Exec { name, host, command } => return exec(&name, &host, command, state_dir),
+    };
+    match done {
+        Ok(()) => ExitCode::Ok,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &ProviderError) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::Refused
+}
+
+fn up(
+    args: &UpArgs,
+    state_dir: &Path,
+    binaries: &dyn Fn(&Versions) -> Result<BinarySet, ProviderError>,
+) -> Result<(), ProviderError> {
+    if args.etcd == 2 {
+        return Err(ProviderError::Unavailable {
+            what: "two etcd members tolerate no failure".to_owned(),
+            hint: "use `--etcd 1` or `--etcd 3`".to_owned(),
+        });
+    }
+    let topology = Topology {
+        etcd: args.etcd,
+        api_servers: args.api_servers,
+        controller_managers: args.controller_managers,
+        schedulers: args.schedulers,
+    };
+    let versions = Versions { kubernetes: args.kubernetes.clone(), etcd: args.etcd_version.clone() };
+    let mut provider =
+        LocalProvider::new(state_dir, binaries(&versions)?).map_err(io_failed("find this program"))?;
+    if let Some(port) = args.port {
+        provider = provider.with_first_port(port);
+    }
+    let plan = PlannedCluster {
+        name: "main".to_owned(),
+        provider: ProviderKind::Local,
+        standing: Some(args.name.clone()),
+        versions,
+        components: components(&topology),
+        topology,
+    };
+    let cluster = runtime()?.block_on(provider.up(&args.name, &plan, &|line| eprintln!("{line}")))?;
+    eprintln!(
+        "cluster {0} is ready; `eval \"$(quakeproof cluster env {0})\"` points kubectl at it",
+        cluster.name()
+    );
+    Ok(())
+}
+
+fn components(topology: &Topology) -> Vec<PlannedComponent> {
+    let roles = [
+        (Role::Etcd, "etcd", topology.etcd),
+        (Role::KubeApiserver, "kube-apiserver", topology.api_servers),
+        (Role::KubeControllerManager, "kube-controller-manager", topology.controller_managers),
+        (Role::KubeScheduler, "kube-scheduler", topology.schedulers),
+    ];
+    let planned = |(role, prefix, count): (Role, &'static str, u8)| {
+        (1..=count).map(move |n| {
+            let name = format!("{prefix}-{n}");
+            PlannedComponent { component: ComponentId(name.clone()), role, host: HostId(name) }
+        })
+    };
+    roles.into_iter().flat_map(planned).collect()
+}
+
+fn down(name: &str, state_dir: &Path) -> Result<(), ProviderError> {
+    local::remove(state_dir, name)
+}
+
+fn list(state_dir: &Path, as_json: bool) -> Result<(), ProviderError> {
+    let mut clusters = Vec::new();
+    for name in names(state_dir).map_err(io_failed("read the state directory"))? {
+        let dir = ClusterDir::in_state(state_dir, &name);
+        let state = match local::condition(&dir) {
+            Condition::Running => "running",
+            Condition::Dead => "dead",
+            Condition::Unfinished => "unfinished",
+        };
+        let spec = LocalCluster::open(dir).ok().map(|c| c.spec().clone());
+        clusters.push((name, state, spec));
+    }
+    if as_json {
+        let documents: Vec<_> = clusters
+            .iter()
+            .map(|(name, state, spec)| {
+                json!({
+                    "name": name,
+                    "state": state,
+                    "versions": spec.as_ref().map(|s| &s.versions),
+                    "hosts": spec.as_ref().map(|s| &s.hosts),
+                    "gateways": spec.as_ref().map(|s| &s.gateways),
+                })
+            })
+            .collect();
+        return print(&format!("{:#}\n", serde_json::Value::from(documents)));
+    }
+    let mut text = format!("{:<20} {:<11} {:<11} {:<9} {}\n", "NAME", "STATE", "KUBERNETES", "ETCD", "API");
+    for (name, state, spec) in clusters {
+        let versions = spec.as_ref().map(|s| (s.versions.kubernetes.as_str(), s.versions.etcd.as_str()));
+        let (kubernetes, etcd) = versions.unwrap_or(("-", "-"));
+        let ports: Vec<String> = spec
+            .iter()
+            .flat_map(|s| s.gateways.iter().map(|g| format!("https://127.0.0.1:{}", g.port)))
+            .collect();
+        text.push_str(&format!("{name:<20} {state:<11} {kubernetes:<11} {etcd:<9} {}\n", ports.join(" ")));
+    }
+    print(&text)
+}
+
+fn names(state_dir: &Path) -> io::Result<Vec<String>> {
+    let entries = match std::fs::read_dir(state_dir.join("clusters")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if local::is_safe_label(&name) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn env(name: &str, state_dir: &Path) -> Result<(), ProviderError> {
+    local::attach(state_dir, name)?;
+    let path = local::cluster_dir(state_dir, name)?.kubeconfig();
+    print(&format!("export KUBECONFIG={}\n", shell_quoted(&path.display().to_string())))
+}
+
+fn shell_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn logs(name: &str, component: Option<&str>, state_dir: &Path) -> Result<(), ProviderError> {
+    let dir = local::cluster_dir(state_dir, name)?;
+    if !dir.root().exists() {
+        return Err(ProviderError::NoSuchCluster { name: name.to_owned() });
+    }
+    let cluster = LocalCluster::open(dir)?;
+    let chosen: Vec<(ComponentId, PathBuf)> =
+        cluster.logs().into_iter().filter(|(id, _)| component.is_none_or(|wanted| wanted == id.0)).collect();
+    if chosen.is_empty() {
+        cluster.endpoint(&ComponentId(component.unwrap_or_default().to_owned()))?;
+    }
+    let mut out = io::stdout().lock();
+    for (id, path) in &chosen {
+        let mut copy = || -> io::Result<()> {
+            if chosen.len() > 1 {
+                writeln!(out, "==> {id} <==")?;
+            }
+            let mut log = std::fs::File::open(path)?;
+            io::copy(&mut log, &mut out).map(drop)
+        };
+        ignore_closed(copy()).map_err(io_failed(&format!("print {}", path.display())))?;
+    }
+    Ok(())
+}
+
+/// The command's own exit code is what counts; it can be any.
+fn exec(name: &str, host: &str, command: Vec<String>, state_dir: &Path) -> ExitCode {
+    if let Err(error) = local::attach(state_dir, name) {
+        return fail(&error);
+    }
+    let dir = ClusterDir::in_state(state_dir, name);
+    match SupervisorClient::new(dir).exec(host, command) {
+        Ok(0) => ExitCode::Ok,
+        Ok(code) => std::process::exit(code),
+        Err(error) => fail(&error.into()),
+    }
+}
+
+fn print(text: &str) -> Result<(), ProviderError> {
+    ignore_closed(io::stdout().write_all(text.as_bytes())).map_err(io_failed("print"))
+}
+
+/// A reader that has seen enough, such as `head`, is no error.
+fn ignore_closed(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+fn io_failed(what: &str) -> impl FnOnce(io::Error) -> ProviderError + use<> {
+    let what = what.to_owned();
+    move |source| ProviderError::Io { what, source }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, ProviderError> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(io_failed("start the runtime"))
+}
