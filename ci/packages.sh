@@ -4,6 +4,7 @@
 #   ci/packages.sh build     what building quakeproof needs
 #   ci/packages.sh cluster   … and what embedded clusters need
 #   ci/packages.sh test      … and what the test scripts need
+#   ci/packages.sh bench     … and what the bench compares with
 #   ci/packages.sh make      make alone
 set -euo pipefail
 
@@ -11,6 +12,7 @@ case "${1:-test}" in
   make) commands="make" ;;
   build) commands="cc protoc" ;;
   cluster) commands="cc protoc ip tc nft" ;;
+  bench) commands="cc protoc ip tc nft unshare jq curl openssl" ;;
   test) commands="cc protoc ip tc nft setpriv unshare jq" ;;
   *) echo "ci/packages.sh: no such set: $1" >&2; exit 3 ;;
 esac
