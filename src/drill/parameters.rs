@@ -30,7 +30,8 @@ pub(super) fn settle(root: &Node, values: &ParameterValues) -> (BTreeMap<String,
             refuse_unlisted(name, &parameter.default, parameter, "the default", place, &mut problems);
         } else {
             let title = format!("parameter name `{name}` is not made of letters and digits only");
-            problems.push(Problem::error(title, Some(span.clone())).help("write it in camelCase, as `holdTime`"));
+            problems
+                .push(Problem::error(title, Some(span.clone())).help("write it in camelCase, as `holdTime`"));
         }
         settled.insert(name.clone(), parameter.default.clone());
     }
@@ -57,7 +58,8 @@ pub(super) fn fill(root: &mut Node, values: &BTreeMap<String, String>, text: &st
 
 fn declared(root: &Node) -> BTreeMap<String, (Parameter, Range<usize>)> {
     let mut declared = BTreeMap::new();
-    let Some(Node { value: Value::Map(entries), .. }) = root.get("spec").and_then(|s| s.get("parameters")) else {
+    let Some(Node { value: Value::Map(entries), .. }) = root.get("spec").and_then(|s| s.get("parameters"))
+    else {
         return declared;
     };
     for (key, node) in entries {

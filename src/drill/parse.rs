@@ -10,8 +10,8 @@ use super::source::SourceMap;
 use super::spec::Drill;
 use super::tree::{Key, Node, Value};
 use super::typed::{Mistake, Typed, TypedError};
-use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::Deserialize;
+use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location, MergeKeyPolicy, Spanned};
 use std::fmt;
 use std::ops::Range;
@@ -103,7 +103,8 @@ fn read_yaml(text: &str) -> Result<Node, Problem> {
         merge_keys: MergeKeyPolicy::Error,
         with_snippet: false,
     };
-    let raw: Spanned<Raw> = serde_saphyr::from_str_with_options(text, options).map_err(|e| yaml_problem(&e, text))?;
+    let raw: Spanned<Raw> =
+        serde_saphyr::from_str_with_options(text, options).map_err(|e| yaml_problem(&e, text))?;
     let whole = Place { text };
     Ok(whole.node(raw))
 }
@@ -204,10 +205,11 @@ impl Place<'_> {
 
 /// The smallest range around all parts; `own` when there are none.
 fn around<'a>(own: Range<usize>, parts: impl Iterator<Item = &'a Range<usize>>) -> Range<usize> {
-    parts.fold(None, |all: Option<Range<usize>>, part| {
-        Some(all.map_or(part.clone(), |a| a.start.min(part.start)..a.end.max(part.end)))
-    })
-    .unwrap_or(own)
+    parts
+        .fold(None, |all: Option<Range<usize>>, part| {
+            Some(all.map_or(part.clone(), |a| a.start.min(part.start)..a.end.max(part.end)))
+        })
+        .unwrap_or(own)
 }
 
 /// What the YAML library hands over, before positions are brought in.
