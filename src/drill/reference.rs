@@ -1,7 +1,6 @@
 //! The reference page of the drill format, generated from the types.
 
 use super::schema::drill_without_references;
-use crate::report::escape;
 use serde_json::Value;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -47,13 +46,13 @@ pub fn drill_page() -> String {
 fn section(page: &mut String, name: &str, definition: &Value, schema: &Value) {
     let _ = writeln!(page, "\n## {name}\n");
     if let Some(text) = definition.get("description").and_then(Value::as_str) {
-        let _ = writeln!(page, "{}\n", paragraph(text));
+        let _ = writeln!(page, "{}", paragraph(text));
     }
     if let Some(Value::Object(properties)) = definition.get("properties") {
         if properties.is_empty() {
             return;
         }
-        let _ = writeln!(page, "| Key | Type | Default | Description |\n|---|---|---|---|");
+        let _ = writeln!(page, "\n| Key | Type | Default | Description |\n|---|---|---|---|");
         let required: Vec<&str> =
             definition["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         for (key, property) in properties {
@@ -69,8 +68,6 @@ fn section(page: &mut String, name: &str, definition: &Value, schema: &Value) {
         definition.get("oneOf").or_else(|| definition.get("anyOf")).and_then(Value::as_array)
     {
         variant_table(page, variants, schema);
-    } else if definition.get("enum").is_some() {
-        let _ = writeln!(page, "{}", type_of(definition));
     }
 }
 
@@ -83,7 +80,7 @@ fn variant_table(page: &mut String, variants: &[Value], schema: &Value) {
     } else {
         "| Value | Description |\n|---|---|"
     };
-    let _ = writeln!(page, "{head}");
+    let _ = writeln!(page, "\n{head}");
     for (value, kind, text) in rows {
         let _ = if tagged {
             writeln!(page, "| {value} | {kind} | {text} |")
@@ -164,10 +161,7 @@ fn type_of(schema: &Value) -> String {
             Some(values @ Value::Object(_)) => format!("mapping of names to {}", type_of(values)),
             _ => "mapping".to_owned(),
         },
-        Some("string") => match schema.get("pattern").and_then(Value::as_str) {
-            Some(pattern) => format!("text like {}", escape::markdown_code(pattern)),
-            None => "text".to_owned(),
-        },
+        Some("string") => "text".to_owned(),
         _ => "anything".to_owned(),
     }
 }
