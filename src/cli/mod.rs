@@ -4,3 +4,6 @@ pub mod doctor;
 pub mod toolchain;
 #[cfg(target_os = "linux")]
 pub mod cluster;
+pub mod check;
+pub mod plan;
+pub mod schema;

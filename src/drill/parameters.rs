@@ -30,7 +30,8 @@ pub(super) fn settle(root: &Node, values: &ParameterValues) -> (BTreeMap<String,
             refuse_unlisted(name, &parameter.default, parameter, "the default", place, &mut problems);
         } else {
             let title = format!("parameter name `{name}` is not made of letters and digits only");
-            problems.push(Problem::error(title, Some(span.clone())).help("write it in camelCase, as `holdTime`"));
+            problems
+                .push(Problem::error(title, Some(span.clone())).help("write it in camelCase, as `holdTime`"));
         }
         settled.insert(name.clone(), parameter.default.clone());
     }
@@ -57,7 +58,8 @@ pub(super) fn fill(root: &mut Node, values: &BTreeMap<String, String>, text: &st
 
 fn declared(root: &Node) -> BTreeMap<String, (Parameter, Range<usize>)> {
     let mut declared = BTreeMap::new();
-    let Some(Node { value: Value::Map(entries), .. }) = root.get("spec").and_then(|s| s.get("parameters")) else {
+    let Some(Node { value: Value::Map(entries), .. }) = root.get("spec").and_then(|s| s.get("parameters"))
+    else {
         return declared;
     };
     for (key, node) in entries {
@@ -123,12 +125,9 @@ fn refuse_unlisted(
     if parameter.values.is_empty() || parameter.values.iter().any(|v| v == value) {
         return;
     }
-    let allowed: Vec<&str> = parameter.values.iter().map(String::as_str).collect();
-    let problem = Problem::error(format!("`{value}` ({whose}) is not an allowed value of `{name}`"), span);
-    problems.push(match suggest::hint(value, "allowed are", &allowed) {
-        Some(help) => problem.help(help),
-        None => problem,
-    });
+    let allowed: Vec<String> = parameter.values.iter().map(|v| format!("`{v}`")).collect();
+    let title = format!("`{value}` ({whose}) is not an allowed value of `{name}`");
+    problems.push(Problem::error(title, span).help(format!("allowed are: {}", allowed.join(", "))));
 }
 
 fn place(root: &Node, path: &[&str]) -> Option<Range<usize>> {

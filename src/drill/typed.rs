@@ -2,7 +2,9 @@
 
 use super::suggest;
 use super::tree::{Key, Node, Value};
-use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::de::{
+    self, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor,
+};
 use std::fmt::{self, Display};
 use std::ops::Range;
 
@@ -92,7 +94,11 @@ impl de::Error for TypedError {
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
         let help = suggest::hint(variant, "there are", expected);
-        Self::new(format!("unknown value `{variant}`"), help, Mistake::UnknownVariant { wrong: variant.to_owned() })
+        Self::new(
+            format!("unknown value `{variant}`"),
+            help,
+            Mistake::UnknownVariant { wrong: variant.to_owned() },
+        )
     }
 
     fn missing_field(field: &'static str) -> Self {
@@ -148,8 +154,13 @@ impl<'t> Typed<'t> {
         };
         let number = text.parse::<i128>().ok().filter(|_| !*string);
         number.and_then(|n| T::try_from(n).ok()).ok_or_else(|| {
-            let quoted = if *string && text.parse::<i128>().is_ok() { ", but without quotes" } else { "" };
-            TypedError::new(format!("`{text}` is not {what}{quoted}"), None, Mistake::Value).at(self.place())
+            let quoted = *string && text.parse::<i128>().is_ok();
+            let (found, help) = if quoted {
+                (format!("the text `\"{text}\"`"), Some(format!("write `{text}` without quotes")))
+            } else {
+                (format!("`{text}`"), None)
+            };
+            TypedError::new(format!("expected {what}, found {found}"), help, Mistake::Value).at(self.place())
         })
     }
 }
@@ -300,7 +311,10 @@ struct Items<'t> {
 impl<'de> SeqAccess<'de> for Items<'_> {
     type Error = TypedError;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, TypedError> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, TypedError> {
         let Some(node) = self.items.next() else { return Ok(None) };
         let container = if node.span.is_empty() { self.container } else { &node.span };
         seed.deserialize(Typed { node, container }).map(Some)
@@ -367,7 +381,9 @@ impl<'de> de::VariantAccess<'de> for Payload<'_> {
     fn unit_variant(self) -> Result<(), TypedError> {
         match self.node {
             None | Some(Node { value: Value::Null, .. }) => Ok(()),
-            Some(_) => Err(TypedError::new("nothing may follow here".to_owned(), None, Mistake::Value).at(self.span)),
+            Some(_) => {
+                Err(TypedError::new("nothing may follow here".to_owned(), None, Mistake::Value).at(self.span))
+            }
         }
     }
 

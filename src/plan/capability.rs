@@ -2,7 +2,9 @@
 
 use crate::drill::lint::{client_key, client_name, step_key};
 use crate::drill::spec::{Client, Drill, ProviderKind, Step};
-use crate::provider::Capability::{self, AddressApiServers, ControlComponents, DeadMan, ReachEtcd, ReplaceEtcdData};
+use crate::provider::Capability::{
+    self, AddressApiServers, ControlComponents, DeadMan, ReachEtcd, ReplaceEtcdData,
+};
 use std::collections::BTreeSet;
 
 /// What clusters of a provider can do, as far as a plan has to know before one exists.
@@ -43,7 +45,8 @@ pub(super) fn missing(drill: &Drill, offered: &BTreeSet<Capability>) -> Vec<Stri
     needs(drill)
         .into_iter()
         .filter_map(|(part, needs)| {
-            let lacking: Vec<&str> = needs.iter().filter(|n| !offered.contains(n)).map(|n| words(*n)).collect();
+            let lacking: Vec<&str> =
+                needs.iter().filter(|n| !offered.contains(n)).map(|n| words(*n)).collect();
             (!lacking.is_empty()).then(|| format!("{part} needs {}", lacking.join(" and ")))
         })
         .collect()

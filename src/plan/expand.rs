@@ -89,10 +89,8 @@ fn probes(drill: &Drill, components: &[PlannedComponent], windows: &Windows) -> 
         let identity = user(&name);
         probes.push(probe(name, ClientKind::ApiReady, component, identity, ready_every));
     }
-    let led = [
-        (Role::KubeControllerManager, "kube-controller-manager"),
-        (Role::KubeScheduler, "kube-scheduler"),
-    ];
+    let led =
+        [(Role::KubeControllerManager, "kube-controller-manager"), (Role::KubeScheduler, "kube-scheduler")];
     for (role, lease) in led {
         if !of_role(components, role).is_empty() {
             let name = format!("leader-{lease}");
@@ -106,8 +104,7 @@ fn probes(drill: &Drill, components: &[PlannedComponent], windows: &Windows) -> 
 /// Whether something in the drill is judged by, or done to, etcd itself.
 fn needs_truth(drill: &Drill) -> bool {
     let spec = &drill.spec;
-    let step =
-        |s: &Step| matches!(s, Step::TakeSnapshot(_) | Step::LoseEtcd(_) | Step::RestoreSnapshot(_));
+    let step = |s: &Step| matches!(s, Step::TakeSnapshot(_) | Step::LoseEtcd(_) | Step::RestoreSnapshot(_));
     let objective = |o: &Objective| match o {
         Objective::Rto(r) => matches!(r.to, RtoTo::EtcdServing | RtoTo::FirstTrueList | RtoTo::FirstGoodGet),
         Objective::Rpo(_) | Objective::NoClientOnLostTimeline(_) => true,

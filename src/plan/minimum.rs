@@ -37,7 +37,11 @@ impl Windows {
 
     /// Minimum of a client that is due every `every`.
     pub fn paced(&self, every: Duration) -> MinimumOperations {
-        MinimumOperations { before: due(self.before, every) / 2, during: 0, after: due(self.after, every) / 4 }
+        MinimumOperations {
+            before: due(self.before, every) / 2,
+            during: 0,
+            after: due(self.after, every) / 4,
+        }
     }
 
     /// Minimum of a watch that sees what is written every `every`; `None`: nothing is written.

@@ -50,7 +50,8 @@ impl Overrides {
         if let Some(version) = kubernetes {
             match cluster.insert("cluster.kubernetes".to_owned(), version.to_owned()) {
                 Some(other) if other != version => {
-                    let reason = format!("`--kubernetes {version}` and `--set cluster.kubernetes={other}` differ");
+                    let reason =
+                        format!("`--kubernetes {version}` and `--set cluster.kubernetes={other}` differ");
                     return Err(PlanError::Override { key: "cluster.kubernetes".to_owned(), reason });
                 }
                 _ => {}
@@ -74,7 +75,8 @@ impl Overrides {
         let cluster = &mut drill.spec.cluster;
         for (key, value) in &self.cluster {
             let bad = |reason: String| PlanError::Override { key: key.clone(), reason };
-            let count = || value.parse::<u8>().map_err(|_| bad(format!("`{value}` is not a small whole number")));
+            let count =
+                || value.parse::<u8>().map_err(|_| bad(format!("`{value}` is not a small whole number")));
             match key.as_str() {
                 "cluster.provider" => {
                     cluster.provider = match value.as_str() {

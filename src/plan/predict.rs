@@ -116,12 +116,16 @@ impl<'a> Procedure<'a> {
                 "a restarted API server builds its cache from the restored store".to_owned()
             }
             (Client::ListReader(list), _) => self.list_rule(list.resource_version),
-            (Client::EtcdWatcher(_), _) => "the watch goes on from its last revision + 1, which the restored store \
+            (Client::EtcdWatcher(_), _) => {
+                "the watch goes on from its last revision + 1, which the restored store \
                 has not reached: accepted in silence, then resumed with every event in between missing"
-                .to_owned(),
-            _ => "the watch goes on from its last resourceVersion, which the restored store has not reached: \
+                    .to_owned()
+            }
+            _ => {
+                "the watch goes on from its last resourceVersion, which the restored store has not reached: \
                 accepted in silence, then resumed with every event in between missing"
-                .to_owned(),
+                    .to_owned()
+            }
         };
         format!("{rule} ({}{})", self.where_seen(client), self.caveat(client))
     }
@@ -143,7 +147,8 @@ impl<'a> Procedure<'a> {
     /// Which real versions the rule was seen on.
     fn where_seen(&self, client: &Client) -> &'static str {
         match (client, self.past, self.api_servers_restarted) {
-            (Client::EtcdWatcher(_), ..) => "executed on etcd 3.4.23, 3.7.3",
+            (Client::EtcdWatcher(_), Past::Yes, _) => "etcd's own end-to-end test of restores with a bump",
+            (Client::EtcdWatcher(_), ..) => "executed on etcd 3.4.23 and 3.7.3",
             (_, Past::Yes, _) | (_, _, true) => "executed on Kubernetes 1.37.2 with etcd 3.7.3",
             _ => "executed on Kubernetes 1.37.2 with etcd 3.7.3 and 1.30.4 with etcd 3.5.21",
         }
@@ -183,9 +188,8 @@ fn restore(drill: &Drill) -> Option<(&RestoreSnapshot, Duration)> {
         Step::RestoreSnapshot(r) => Some(r),
         _ => None,
     })?;
-    let taken = steps[..lost]
-        .iter()
-        .rposition(|s| matches!(s, Step::TakeSnapshot(t) if t.name == restore.from))?;
+    let taken =
+        steps[..lost].iter().rposition(|s| matches!(s, Step::TakeSnapshot(t) if t.name == restore.from))?;
     let held = steps[taken..lost].iter().map(|s| match s {
         Step::Hold(h) => h.duration.0,
         _ => Duration::ZERO,
@@ -214,9 +218,11 @@ fn rto(drill: &Drill, o: &Rto, predictions: &[Prediction]) -> Option<String> {
         RtoFrom::RestoreCommand => "the restore command",
     };
     if o.to == RtoTo::FirstTrueList && !some_list_is_true(drill, predictions) {
-        return Some("missed: every LIST of this drill is predicted to show the lost timeline until an API server \
+        return Some(
+            "missed: every LIST of this drill is predicted to show the lost timeline until an API server \
             is restarted"
-            .to_owned());
+                .to_owned(),
+        );
     }
     let work = if restore.restart.api_servers {
         "etcdutl, one etcd start and one API server start: a few seconds"
@@ -228,9 +234,8 @@ fn rto(drill: &Drill, o: &Rto, predictions: &[Prediction]) -> Option<String> {
 }
 
 fn some_list_is_true(drill: &Drill, predictions: &[Prediction]) -> bool {
-    let lists = |name: &str| {
-        drill.spec.clients.iter().any(|c| matches!(c, Client::ListReader(l) if l.name == name))
-    };
+    let lists =
+        |name: &str| drill.spec.clients.iter().any(|c| matches!(c, Client::ListReader(l) if l.name == name));
     predictions.iter().any(|p| p.after_passing == PredictedView::True && lists(&p.client))
 }
 
@@ -250,8 +255,7 @@ fn timeline(predictions: &[Prediction]) -> Option<String> {
         return None;
     }
     let named = |wanted: fn(&Prediction) -> bool| {
-        let names: Vec<&str> =
-            predictions.iter().filter(|p| wanted(p)).map(|p| p.client.as_str()).collect();
+        let names: Vec<&str> = predictions.iter().filter(|p| wanted(p)).map(|p| p.client.as_str()).collect();
         names.join(", ")
     };
     let lying = named(|p| p.after_passing == PredictedView::LostTimeline);

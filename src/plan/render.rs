@@ -42,10 +42,13 @@ fn head(out: &mut String, plan: &Plan) {
         ("profile", plan.profile.clone().unwrap_or_else(|| "none (real timings)".to_owned())),
         ("parameters", list(&plan.parameters)),
         ("overrides", list(&plan.overrides)),
-        ("cluster", match &plan.cluster.standing {
-            Some(name) => format!("{} (standing cluster `{name}`)", plan.cluster.name),
-            None => format!("{} (made for the run, removed after it)", plan.cluster.name),
-        }),
+        (
+            "cluster",
+            match &plan.cluster.standing {
+                Some(name) => format!("{} (standing cluster `{name}`)", plan.cluster.name),
+                None => format!("{} (made for the run, removed after it)", plan.cluster.name),
+            },
+        ),
         ("versions", format!("Kubernetes {}, etcd {}", versions.kubernetes, versions.etcd)),
         ("components", components.join(", ")),
     ];
@@ -96,7 +99,10 @@ fn steps(out: &mut String, plan: &Plan) {
 }
 
 fn clients(out: &mut String, plan: &Plan) {
-    let _ = writeln!(out, "\nClients and probes, with the least they must record before / during / after the fault");
+    let _ = writeln!(
+        out,
+        "\nClients and probes, with the least they must record before / during / after the fault"
+    );
     let mut table = Builder::new();
     table.push_record(["name", "kind", "target", "every", "minimum", "user"]);
     for client in &plan.clients {
@@ -149,8 +155,12 @@ fn objectives(out: &mut String, plan: &Plan) {
     let _ = writeln!(out, "\nObjectives");
     for objective in &plan.objectives {
         let predicted = objective.predicted.as_deref().unwrap_or("nothing is predicted");
-        let _ =
-            writeln!(out, "  {}: predicted {}", escape::terminal(&objective.name), escape::terminal(predicted));
+        let _ = writeln!(
+            out,
+            "  {}: predicted {}",
+            escape::terminal(&objective.name),
+            escape::terminal(predicted)
+        );
     }
 }
 
@@ -171,7 +181,9 @@ fn tree(out: &mut String, value: &serde_json::Value, depth: usize) {
     for (key, value) in entries {
         let key = escape::terminal(&key).into_owned();
         let nested = match value {
-            serde_json::Value::Object(map) => map.values().any(|v| v.is_object() || v.is_array()) || map.len() > 4,
+            serde_json::Value::Object(map) => {
+                map.values().any(|v| v.is_object() || v.is_array()) || map.len() > 4
+            }
             serde_json::Value::Array(items) => items.iter().any(|v| v.is_object() || v.is_array()),
             _ => false,
         };
@@ -229,7 +241,9 @@ mod tests {
     #[test]
     fn a_reader_learns_targets_harm_undo_predictions_and_defaults() {
         let shown = render(&resolve(ResolveInput::plain("d.yaml", DRILL)).unwrap());
-        for needed in ["blast radius", "undo", "lost timeline", "300 / 0 / 37", "maxLag", "plan digest", "etcd-1"] {
+        for needed in
+            ["blast radius", "undo", "lost timeline", "300 / 0 / 37", "maxLag", "plan digest", "etcd-1"]
+        {
             assert!(shown.contains(needed), "{needed} is missing in:\n{shown}");
         }
     }

@@ -37,7 +37,15 @@ impl<'a> ResolveInput<'a> {
     /// A drill without any override.
     #[must_use]
     pub fn plain(name: &'a str, text: &'a str) -> Self {
-        Self { name, text, set: BTreeMap::new(), kubernetes: None, seed: None, profile: None, capabilities: None }
+        Self {
+            name,
+            text,
+            set: BTreeMap::new(),
+            kubernetes: None,
+            seed: None,
+            profile: None,
+            capabilities: None,
+        }
     }
 }
 

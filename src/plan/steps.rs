@@ -18,7 +18,9 @@ pub(super) fn resolve(drill: &Drill, components: &[PlannedComponent]) -> Vec<Pla
         .enumerate()
         .map(|(index, step)| {
             let (targets, fault) = match step {
-                Step::TakeSnapshot(_) => (of_role(components, Role::Etcd).into_iter().take(1).collect(), None),
+                Step::TakeSnapshot(_) => {
+                    (of_role(components, Role::Etcd).into_iter().take(1).collect(), None)
+                }
                 Step::LoseEtcd(LoseEtcd { members: Members::All }) => {
                     let targets = of_role(components, Role::Etcd);
                     let fault = lose_etcd(steps, index, &targets, components);

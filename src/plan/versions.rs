@@ -67,10 +67,7 @@ mod tests {
         assert_eq!(pinned_pair(None, None).unwrap().kubernetes, PINNED[0].0);
         assert_eq!(pinned_pair(Some("v1.30.4"), None).unwrap().etcd, "v3.5.21");
         assert_eq!(pinned_pair(None, Some("v3.5.21")).unwrap().kubernetes, "v1.30.4");
-        assert!(matches!(
-            pinned_pair(Some("v1.30.4"), Some("v3.7.3")),
-            Err(VersionError::WrongEtcd { .. })
-        ));
+        assert!(matches!(pinned_pair(Some("v1.30.4"), Some("v3.7.3")), Err(VersionError::WrongEtcd { .. })));
         assert!(matches!(pinned_pair(None, Some("v3.6.0")), Err(VersionError::WrongEtcd { .. })));
         assert!(matches!(pinned_pair(Some("v1.2.3"), None), Err(VersionError::UnknownKubernetes { .. })));
     }

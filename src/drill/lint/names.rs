@@ -33,8 +33,7 @@ fn kind(lint: &mut Lint<'_>) {
 fn metadata(lint: &mut Lint<'_>) {
     let metadata = &lint.drill.metadata;
     kebab(lint, "metadata.name", &metadata.name);
-    for (key, value) in
-        [("title", &metadata.title), ("owner", &metadata.owner), ("reason", &metadata.reason)]
+    for (key, value) in [("title", &metadata.title), ("owner", &metadata.owner), ("reason", &metadata.reason)]
     {
         if value.trim().is_empty() {
             lint.error(

@@ -40,7 +40,11 @@ fn rto(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &Rto) {
     let from = objective_path(i, objective, "from");
     match o.from {
         RtoFrom::Fault if !has_step(lint, |s| matches!(s, Step::LoseEtcd(_))) => {
-            lint.error(&from, "the time starts at the fault, and no step injects one", "add a `loseEtcd` step");
+            lint.error(
+                &from,
+                "the time starts at the fault, and no step injects one",
+                "add a `loseEtcd` step",
+            );
         }
         RtoFrom::RestoreCommand if !has_step(lint, |s| matches!(s, Step::RestoreSnapshot(_))) => {
             let title = "the time starts at the restore command, and no step gives it";
@@ -91,7 +95,8 @@ fn timeline(lint: &mut Lint<'_>, i: usize, objective: &Objective) {
     }
     let passes = |s: &Step| matches!(s, Step::Observe(o) if o.until == Until::RevisionPassedLost);
     if !has_step(lint, passes) {
-        let title = "the phase after the old revision was passed would not be observed; both phases are judged";
+        let title =
+            "the phase after the old revision was passed would not be observed; both phases are judged";
         let help = "add `- observe: {until: revisionPassedLost, atMost: 60s}` after `restoreSnapshot`";
         lint.error(&path, title, help);
     }

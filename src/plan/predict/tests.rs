@@ -6,7 +6,8 @@ const WITHOUT_BUMP: &str = include_str!("../../../scenarios/etcd/restore-without
 const BUMP_AND_MARK: &str = include_str!("../../../scenarios/etcd/restore-bump-and-mark.yaml");
 
 fn plan(text: &str, kubernetes: &str) -> Plan {
-    let input = ResolveInput { kubernetes: Some(kubernetes.to_owned()), ..ResolveInput::plain("d.yaml", text) };
+    let input =
+        ResolveInput { kubernetes: Some(kubernetes.to_owned()), ..ResolveInput::plain("d.yaml", text) };
     resolve(input).unwrap()
 }
 

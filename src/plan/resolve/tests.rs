@@ -68,7 +68,8 @@ fn set_wins_over_the_profile_and_both_are_listed() {
 
 #[test]
 fn objectives_and_limits_are_never_overridden() {
-    for key in ["limits.maxDuration", "objectives.0.within", "spec.limits.deadMan", "cluster.topology.nodes"] {
+    for key in ["limits.maxDuration", "objectives.0.within", "spec.limits.deadMan", "cluster.topology.nodes"]
+    {
         let error = resolve(ResolveInput { set: set(&[(key, "1h")]), ..input() }).unwrap_err();
         assert!(matches!(error, PlanError::Override { .. }), "{key}: {error}");
         assert_eq!(error.exit_code(), ExitCode::Usage);
@@ -100,7 +101,8 @@ fn a_missing_capability_is_refused_and_says_who_needs_it() {
 
 #[test]
 fn probes_come_first_and_clients_spread_over_api_servers() {
-    let plan = resolve(ResolveInput { set: set(&[("cluster.topology.apiServers", "2")]), ..input() }).unwrap();
+    let plan =
+        resolve(ResolveInput { set: set(&[("cluster.topology.apiServers", "2")]), ..input() }).unwrap();
     let names: Vec<&str> = plan.clients.iter().map(|c| c.name.as_str()).collect();
     assert_eq!(
         names,
@@ -158,6 +160,8 @@ fn a_fault_names_its_harm_its_end_and_its_undo() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
     #[test]
     fn resolving_is_a_function_of_its_input(hold in 3u64..60, seed: u64, etcd in prop::sample::select(vec!["1", "3"])) {
         let make = || resolve(ResolveInput {
