@@ -1,1 +1,5 @@
 //! One file per command; the only code that prints, reads the environment, or exits.
+
+pub mod runs;
+pub mod show;
+pub mod verify;
