@@ -7,3 +7,6 @@ pub mod cluster;
 pub mod check;
 pub mod plan;
 pub mod schema;
+pub mod runs;
+pub mod show;
+pub mod verify;
