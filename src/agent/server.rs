@@ -25,7 +25,7 @@ pub const MAX_LINE_BYTES: u64 = 4 << 20;
 /// leases (on CLOCK_BOOTTIME) don't.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// Directory of the agent's files within the cluster's.
+/// Directory of the agent's log within the cluster's.
 #[must_use]
 pub fn agent_dir(cluster_dir: &Path) -> PathBuf {
     cluster_dir.join("agent")
@@ -34,7 +34,7 @@ pub fn agent_dir(cluster_dir: &Path) -> PathBuf {
 /// Socket of the agent of a cluster.
 #[must_use]
 pub fn socket_path(cluster_dir: &Path) -> PathBuf {
-    agent_dir(cluster_dir).join("agent.sock")
+    cluster_dir.join("agent.sock")
 }
 
 /// Why the agent can't serve.
