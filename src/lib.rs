@@ -21,6 +21,7 @@ pub mod history;
 pub mod journal;
 pub mod plan;
 pub mod probe;
+pub mod progress;
 pub mod provider;
 pub mod report;
 pub mod runner;
