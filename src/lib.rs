@@ -22,6 +22,7 @@ pub mod journal;
 pub mod load;
 pub mod plan;
 pub mod probe;
+pub mod progress;
 pub mod provider;
 pub mod report;
 pub mod runner;

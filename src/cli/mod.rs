@@ -10,3 +10,4 @@ pub mod schema;
 pub mod runs;
 pub mod show;
 pub mod verify;
+pub mod report;
