@@ -11,7 +11,7 @@ use quakeproof::clock::{BootId, MonoNs};
 use quakeproof::drill::spec::Objective;
 use quakeproof::drill::values::Span;
 use quakeproof::history::record::{Answer, Event, Op, OpRecord, Outcome, Record};
-use quakeproof::journal::entry::{Fact, JournalEvent, RunOutcome};
+use quakeproof::journal::entry::{Fact, JournalEvent, Phase, RunOutcome};
 use quakeproof::timeline::EvidenceInput;
 use std::collections::{BTreeMap, BTreeSet};
 use world::{LOOK_EVERY, MAX_LAG, MS, Manner, WRITE_EVERY, World};
@@ -339,6 +339,14 @@ fn a_failed_step_or_an_interruption_keeps_every_objective_from_passing() {
 }
 
 #[test]
+fn a_run_that_never_got_to_collecting_passes_nothing() {
+    let mut input = World::honest().input();
+    input.journal.retain(|e| e.event != JournalEvent::Phase { phase: Phase::Collect });
+    let judgement = judge(&input);
+    assert!(judgement.findings.iter().all(|f| f.verdict == Verdict::Inconclusive));
+}
+
+#[test]
 fn a_wait_in_vain_keeps_views_from_passing() {
     let mut input = World::honest().input();
     let mut entry = input.journal[10].clone();
@@ -508,7 +516,7 @@ fn the_same_evidence_gives_the_same_judgement() {
 fn brute_force(world: &World, input: &EvidenceInput) -> BTreeSet<&'static str> {
     let (from, to) = (world.judged_from(), world.collect_at());
     let state = |revision: u64| -> BTreeSet<u64> {
-        world.new().into_iter().filter(|(_, _, r)| *r <= revision).map(|(_, id, _)| id).collect()
+        world.restored().into_iter().filter(|(_, _, r)| *r <= revision).map(|(_, id, _)| id).collect()
     };
     let is_wrong = |ids: &BTreeSet<u64>, revision: u64, call: u64, ret: u64| {
         if revision > world.now(ret).0 {
@@ -516,7 +524,7 @@ fn brute_force(world: &World, input: &EvidenceInput) -> BTreeSet<&'static str> {
             return !ids.is_subset(&may) || !must.is_subset(ids);
         }
         let stale = world
-            .new()
+            .restored()
             .into_iter()
             .any(|(when, _, r)| when > 0 && when + 3 + MAX_LAG <= call && r > revision);
         *ids != state(revision) || stale

@@ -112,7 +112,7 @@ impl World {
     }
 
     /// `(committed at, id, revision)` of the timeline that is lost.
-    pub fn old(&self) -> Vec<(u64, u64, u64)> {
+    pub fn lost(&self) -> Vec<(u64, u64, u64)> {
         (1..=self.writes[0] + self.writes[1]).map(|id| (START + id * WRITE_EVERY, id, 100 + id)).collect()
     }
 
@@ -125,8 +125,8 @@ impl World {
     }
 
     /// Of the restored one, what the snapshot held included.
-    pub fn new(&self) -> Vec<(u64, u64, u64)> {
-        let kept = self.old().into_iter().filter(|(_, _, revision)| *revision <= self.snapshot_revision());
+    pub fn restored(&self) -> Vec<(u64, u64, u64)> {
+        let kept = self.lost().into_iter().filter(|(_, _, revision)| *revision <= self.snapshot_revision());
         let base = self.snapshot_revision() + self.bump.unwrap_or(0);
         let first = 1_000;
         let written =
@@ -137,13 +137,13 @@ impl World {
     /// The restored timeline's revision and ids at an instant.
     pub fn now(&self, at: u64) -> (u64, BTreeSet<u64>) {
         let base = self.snapshot_revision() + self.bump.unwrap_or(0);
-        let done: Vec<_> = self.new().into_iter().filter(|(when, _, _)| *when <= at).collect();
+        let done: Vec<_> = self.restored().into_iter().filter(|(when, _, _)| *when <= at).collect();
         let revision = done.iter().map(|(_, _, r)| *r).max().unwrap_or(0).max(base);
         (revision, done.iter().map(|(_, id, _)| *id).collect())
     }
 
     fn old_now(&self, at: u64) -> (u64, BTreeSet<u64>) {
-        let done: Vec<_> = self.old().into_iter().filter(|(when, _, _)| *when <= at).collect();
+        let done: Vec<_> = self.lost().into_iter().filter(|(when, _, _)| *when <= at).collect();
         (done.iter().map(|(_, _, r)| *r).max().unwrap_or(100), done.iter().map(|(_, id, _)| *id).collect())
     }
 
@@ -151,7 +151,7 @@ impl World {
     /// then whatever the restored timeline writes above it.
     fn frozen(&self, at: u64) -> (u64, BTreeSet<u64>) {
         let (mut revision, mut ids) = self.old_now(self.lost_at());
-        for (when, id, written) in self.new() {
+        for (when, id, written) in self.restored() {
             if when > 0 && when <= at && written > self.old_head() {
                 revision = revision.max(written);
                 ids.insert(id);
@@ -177,7 +177,7 @@ impl World {
 
     fn writer(&self) -> Vec<Record> {
         let mut book = Book::open("orders", ClientKind::LedgerWriter);
-        for (at, id, revision) in self.old() {
+        for (at, id, revision) in self.lost() {
             book.op(at - 3, at + 3, Op::Create { id }, acked(revision));
         }
         let mut refused = 500;
@@ -192,7 +192,7 @@ impl World {
             refused += 1;
             at += WRITE_EVERY;
         }
-        for (at, id, revision) in self.new().into_iter().filter(|(when, _, _)| *when > 0) {
+        for (at, id, revision) in self.restored().into_iter().filter(|(when, _, _)| *when > 0) {
             book.op(at - 3, at + 3, Op::Create { id }, acked(revision));
         }
         book.close(self.end())
@@ -206,9 +206,9 @@ impl World {
             let (call, ret) = (at, at + 4);
             // Acknowledged before the call, old or new, in a fixed shuffle.
             let acked: Vec<u64> = self
-                .old()
+                .lost()
                 .into_iter()
-                .chain(self.new().into_iter().filter(|(when, _, _)| *when > 0))
+                .chain(self.restored().into_iter().filter(|(when, _, _)| *when > 0))
                 .filter(|(when, _, _)| when + 3 <= call)
                 .map(|(_, id, _)| id)
                 .collect();
@@ -274,7 +274,7 @@ impl World {
         let name = if kind == ClientKind::Watcher { "watch" } else { "raw" };
         let mut book = Book::open(name, kind);
         book.fresh(kind, START + 1, &self.old_now(START + 2), 0);
-        for (at, id, revision) in self.old() {
+        for (at, id, revision) in self.lost() {
             book.event(at + 2, Event::Put { id, revision });
         }
         let relisted = if manner == Manner::Frozen {
@@ -286,7 +286,7 @@ impl World {
             Some(at + 2)
         };
         let (mut omitted, mut invented) = (false, false);
-        for (at, id, revision) in self.new().into_iter().filter(|(when, _, _)| *when > 0) {
+        for (at, id, revision) in self.restored().into_iter().filter(|(when, _, _)| *when > 0) {
             let due = match relisted {
                 Some(since) => at > since,
                 None => revision > self.old_head(),
@@ -320,13 +320,15 @@ impl World {
         while at <= self.collect_at() + 30 {
             let objects: Option<(u64, Vec<(u64, u64)>)> = if at < self.lost_at() {
                 let (revision, _) = self.old_now(at);
-                let all = self.old().into_iter().filter(|(_, _, r)| *r <= revision).map(|(_, id, r)| (id, r));
+                let all =
+                    self.lost().into_iter().filter(|(_, _, r)| *r <= revision).map(|(_, id, r)| (id, r));
                 Some((revision, all.collect()))
             } else if at < self.serving_at() {
                 None
             } else {
                 let (revision, _) = self.now(at);
-                let all = self.new().into_iter().filter(|(_, _, r)| *r <= revision).map(|(_, id, r)| (id, r));
+                let all =
+                    self.restored().into_iter().filter(|(_, _, r)| *r <= revision).map(|(_, id, r)| (id, r));
                 Some((revision, all.collect()))
             };
             let outcome = match objects {
@@ -343,7 +345,7 @@ impl World {
         }
         // One reading after everything else, as a run takes it while collecting.
         let (revision, _) = self.now(self.end());
-        let objects = self.new().into_iter().map(|(_, id, r)| (id, r)).collect();
+        let objects = self.restored().into_iter().map(|(_, id, r)| (id, r)).collect();
         let answer = Answer {
             revision: Some(revision),
             objects: Some(objects),
