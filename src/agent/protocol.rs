@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Request {
     /// Stores the undo durably and grants a lease. Must succeed before the injection.
+    /// The same arm again is `Done`; another undo under the same name is an error.
     Arm {
         /// Run that owns the lease.
         run: String,
@@ -19,25 +20,28 @@ pub enum Request {
         ttl_ns: u64,
     },
     /// Replaces the undo of an armed injection, durably: the point of no return.
+    /// Renews its lease. An error when the lease has lapsed: the old undo is due or under way.
     Amend {
         /// Run that owns the lease.
         run: String,
         /// The undo that holds from now on.
         undo: Undo,
     },
-    /// Keeps every lease of the run alive for another TTL.
+    /// Keeps every lease of the run alive for another TTL. An error when one of them has
+    /// lapsed: the run's fault was ended without it (the others are renewed all the same).
     Renew {
         /// Run that owns the leases.
         run: String,
     },
-    /// Carries out an undo now.
+    /// Carries out an undo now and answers when that has ended. `Done` when nothing is owed
+    /// any more because the injection was discharged, or undone before the machine rebooted.
     Revert {
         /// Run that owns the lease.
         run: String,
         /// Which.
         injection: InjectionId,
     },
-    /// The fault was ended by a step; nothing is left to undo.
+    /// The fault was ended by a step; nothing is left to undo. An error once the undo has begun.
     Discharge {
         /// Run that owns the lease.
         run: String,
@@ -99,6 +103,8 @@ pub enum HeldState {
     Undoing,
     /// Nothing is owed any more.
     Discharged,
+    /// The lease lapsed and things were left as they are, which is safe; the undo can still be asked for.
+    Lapsed,
     /// The undo was carried out and verified.
     Undone {
         /// The lease lapsed; otherwise the runner asked.

@@ -3,8 +3,27 @@
 //! A checker sees the plan's objective and the [`EvidenceInput`]; it opens no
 //! connection and reads no clock. One that panics yields `inconclusive`.
 
+pub mod coverage;
+pub mod facts;
+pub mod figures;
+pub mod ledger;
+pub mod lost_timeline;
 pub mod objectives;
+pub mod recorder;
+pub mod rpo;
+pub mod rto;
+pub mod seen;
+pub mod window;
 
+use crate::drill::spec::Objective;
+use crate::journal::entry::RunOutcome;
+use crate::plan::PlannedObjective;
+use crate::timeline::boundaries::Boundaries;
+use crate::timeline::clients::ClientLog;
+use crate::timeline::{EvidenceInput, Timeline};
+use facts::{EtcdRestoreFacts, PredictionOutcome};
+use ledger::Accounting;
+use recorder::RecorderAccount;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +93,187 @@ pub struct FindingMark {
     pub upper_ns: u64,
     /// What it rests on.
     pub source: String,
+}
+
+/// Everything that is said about a run; a pure function of the evidence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// Worst verdict of the findings; `None` for a refused run, which proves nothing.
+    pub verdict: Option<Verdict>,
+    /// One sentence on the verdict.
+    pub reason: String,
+    /// How the run ended; `None` when the journal was cut before it says.
+    pub outcome: Option<RunOutcome>,
+    /// Why, where the journal gives a reason or the outcome is not known.
+    pub outcome_reason: Option<String>,
+    /// One per objective, in the order of the plan.
+    pub findings: Vec<Finding>,
+    /// Figures of each etcd restore.
+    pub etcd_restore: Vec<EtcdRestoreFacts>,
+    /// Predictions held against what was seen; a mismatch does not change a verdict.
+    pub predictions: Vec<PredictionOutcome>,
+    /// The recorders' own losses.
+    pub recorder: RecorderAccount,
+}
+
+/// The evidence, prepared for the checkers.
+pub struct Judge<'a> {
+    /// As given.
+    pub input: &'a EvidenceInput,
+    /// Marks, lanes and truth.
+    pub timeline: Timeline,
+    /// Histories as judging reads them.
+    pub logs: Vec<ClientLog<'a>>,
+    /// What became of every write.
+    pub ledger: Accounting,
+}
+
+impl<'a> Judge<'a> {
+    /// Prepares the evidence.
+    #[must_use]
+    pub fn new(input: &'a EvidenceInput) -> Self {
+        let timeline = Timeline::of(input);
+        let logs = timeline.clients(input);
+        let ledger = ledger::accounting(&timeline, &logs);
+        Self { input, timeline, logs, ledger }
+    }
+
+    /// What the journal fixes in time.
+    #[must_use]
+    pub fn boundaries(&self) -> &Boundaries {
+        &self.timeline.boundaries
+    }
+
+    /// A finding that says nothing yet.
+    #[must_use]
+    pub fn finding(&self, planned: &PlannedObjective, kind: &str) -> Finding {
+        Finding::unknown(self.input, planned, kind, String::new())
+    }
+
+    fn check(&self, planned: &PlannedObjective) -> Finding {
+        match &planned.objective {
+            Objective::Rto(rto) => rto::check(self, planned, rto),
+            Objective::Rpo(rpo) => rpo::check(self, planned, rpo),
+            Objective::NoClientOnLostTimeline(objective) => lost_timeline::check(self, planned, objective),
+        }
+    }
+}
+
+impl Finding {
+    fn unknown(input: &EvidenceInput, planned: &PlannedObjective, kind: &str, reason: String) -> Self {
+        Self {
+            name: planned.name.clone(),
+            kind: kind.to_owned(),
+            cluster: input.plan.cluster.name.clone(),
+            verdict: Verdict::Inconclusive,
+            reason,
+            unit: String::new(),
+            target: None,
+            observed: None,
+            lower: None,
+            upper: None,
+            predicted: planned.predicted.clone(),
+            from: None,
+            to: None,
+            evidence: Vec::new(),
+        }
+    }
+
+    /// Where evidence is missing, what looks met is not proven to be.
+    fn cannot_pass_if(&mut self, missing: Option<String>) {
+        if let (Verdict::Pass, Some(missing)) = (self.verdict, missing) {
+            self.verdict = Verdict::Inconclusive;
+            self.reason = format!("{}; but {missing}", self.reason);
+        }
+    }
+}
+
+/// Kind of an objective, as in the drill file.
+#[must_use]
+pub fn kind_of(objective: &Objective) -> &'static str {
+    match objective {
+        Objective::Rto(_) => "rto",
+        Objective::Rpo(_) => "rpo",
+        Objective::NoClientOnLostTimeline(_) => "noClientOnLostTimeline",
+    }
+}
+
+/// Judges a run.
+#[must_use]
+pub fn judge(input: &EvidenceInput) -> Judgement {
+    judge_with(input, &|judge, planned| judge.check(planned))
+}
+
+/// Judges a run with the given checker for each objective. A checker that panics proves nothing.
+fn judge_with(input: &EvidenceInput, check: &dyn Fn(&Judge, &PlannedObjective) -> Finding) -> Judgement {
+    let boundaries = Boundaries::of(&input.journal);
+    let prepared = guarded(|| Judge::new(input));
+    let findings: Vec<Finding> = input
+        .plan
+        .objectives
+        .iter()
+        .map(|planned| {
+            prepared
+                .as_ref()
+                .map_err(Clone::clone)
+                .and_then(|judge| guarded(|| check(judge, planned)))
+                .unwrap_or_else(|panic| {
+                    let reason = format!("the checker failed: {panic}");
+                    Finding::unknown(input, planned, kind_of(&planned.objective), reason)
+                })
+        })
+        .collect();
+    let facts =
+        prepared.as_ref().ok().and_then(|judge| guarded(|| facts::etcd_restore(judge)).ok().flatten());
+    let (etcd_restore, predictions) = facts.map_or_else(Default::default, |(f, p)| (vec![f], p));
+    let recorder = prepared.as_ref().map_or_else(
+        |panic| RecorderAccount { reason: Some(panic.clone()), ..RecorderAccount::default() },
+        |judge| recorder::account(&judge.logs),
+    );
+    let (outcome, outcome_reason) = match boundaries.outcome {
+        Some((outcome, reason)) => (Some(outcome), reason),
+        None => (None, Some("the journal ends before the run was closed".to_owned())),
+    };
+    let refused = outcome == Some(RunOutcome::Refused);
+    let verdict = (!refused).then(|| Verdict::merge(findings.iter().map(|f| f.verdict)));
+    let reason = if refused {
+        let why = outcome_reason.as_deref().unwrap_or("no reason is given");
+        format!("the run was refused: {why}")
+    } else {
+        sentence(&findings)
+    };
+    Judgement { verdict, reason, outcome, outcome_reason, findings, etcd_restore, predictions, recorder }
+}
+
+fn sentence(findings: &[Finding]) -> String {
+    let of = |verdict| findings.iter().filter(move |f| f.verdict == verdict);
+    let named = |verdict| of(verdict).map(|f| f.name.as_str()).collect::<Vec<_>>().join(", ");
+    let total = findings.len();
+    match (of(Verdict::Fail).count(), of(Verdict::Inconclusive).count()) {
+        (0, 0) if total == 0 => "the drill has no objective".to_owned(),
+        (0, 0) => format!("all {total} objectives met"),
+        (0, unknown) => {
+            format!("{unknown} of {total} objectives can't be told: {}", named(Verdict::Inconclusive))
+        }
+        (missed, 0) => format!("{missed} of {total} objectives missed: {}", named(Verdict::Fail)),
+        (missed, unknown) => format!(
+            "{missed} of {total} objectives missed: {}; {unknown} can't be told: {}",
+            named(Verdict::Fail),
+            named(Verdict::Inconclusive)
+        ),
+    }
+}
+
+/// Runs a pure function; a panic becomes its text.
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    // Only shared, immutable evidence is seen on either side of a panic.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|panic| {
+        panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()))
+            .unwrap_or_else(|| "a panic without a message".to_owned())
+    })
 }
 
 #[cfg(test)]

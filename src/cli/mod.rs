@@ -2,3 +2,5 @@
 
 #[cfg(target_os = "linux")]
 pub mod cluster;
+pub mod doctor;
+pub mod toolchain;

@@ -4,6 +4,7 @@
 //! which readers choose what to read.
 
 use std::sync::Mutex;
+use tokio::sync::Notify;
 
 /// Name prefix of the ledger's ConfigMaps: `ledger-<id>`.
 pub const OBJECT_PREFIX: &str = "ledger-";
@@ -31,6 +32,7 @@ pub fn value_of(seed: u64, id: u64) -> String {
 #[derive(Debug, Default)]
 pub struct Ledger {
     acknowledged: Mutex<Vec<u64>>,
+    grown: Notify,
 }
 
 impl Ledger {
@@ -43,6 +45,20 @@ impl Ledger {
     /// Notes an acknowledged write.
     pub fn acknowledge(&self, id: u64) {
         self.acknowledged.lock().expect("no panic while held").push(id);
+        self.grown.notify_waiters();
+    }
+
+    /// Returns once a write was acknowledged. Cancel-safe.
+    pub async fn first_acknowledged(&self) {
+        loop {
+            // Registered before looking, so that no acknowledgement falls in between.
+            let mut grown = std::pin::pin!(self.grown.notified());
+            grown.as_mut().enable();
+            if !self.is_empty() {
+                return;
+            }
+            grown.await;
+        }
     }
 
     /// Number of acknowledged writes.

@@ -1,5 +1,36 @@
 //! Clients under test, one file per kind. None retries behind its recorder.
 
+pub mod connection;
 pub mod context;
+pub mod etcd_watcher;
+pub mod failure;
+pub mod get_reader;
+pub mod http;
 pub mod ledger;
+pub mod ledger_writer;
+pub mod list;
+pub mod list_reader;
+pub mod objects;
+pub mod session;
 pub mod spec;
+pub mod watcher;
+
+use crate::history::record::ClientKind;
+use crate::probe;
+use context::ClientContext;
+use tokio::task::JoinHandle;
+
+/// Starts a client or probe of the planned kind. It runs until
+/// [`ClientContext::stop`] is cancelled, and has closed its history when the handle is done.
+pub fn spawn(ctx: ClientContext) -> JoinHandle<()> {
+    match ctx.planned.kind {
+        ClientKind::LedgerWriter => tokio::spawn(ledger_writer::run(ctx)),
+        ClientKind::GetReader => tokio::spawn(get_reader::run(ctx)),
+        ClientKind::ListReader => tokio::spawn(list_reader::run(ctx)),
+        ClientKind::Watcher => tokio::spawn(watcher::run(ctx)),
+        ClientKind::EtcdWatcher => tokio::spawn(etcd_watcher::run(ctx)),
+        ClientKind::EtcdTruth => tokio::spawn(probe::truth::run(ctx)),
+        ClientKind::ApiReady => tokio::spawn(probe::ready::run(ctx)),
+        ClientKind::LeaderLease => tokio::spawn(probe::lease::run(ctx)),
+    }
+}

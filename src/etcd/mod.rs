@@ -1,1 +1,5 @@
-//! What the harness knows of etcd: its client, revisions, restore.
+//! etcd: its client, its data, and how Kubernetes lays it out.
+
+pub mod client;
+pub mod registry;
+pub mod view;

@@ -1,1 +1,77 @@
-//! The evidence bundle: manifest, digests, verification.
+//! The evidence bundle: the run directory, its manifest, and its verification.
+//!
+//! Nothing here opens a connection or reads a clock.
+
+pub mod layout;
+pub mod load;
+pub mod manifest;
+mod patterns;
+pub mod redact;
+pub mod secrets;
+pub mod verify;
+
+use crate::history::reader::HistoryError;
+use crate::journal::JournalError;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why evidence can't be written or read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EvidenceError {
+    /// There is neither a journal nor a manifest.
+    #[error(
+        "{} is not a run directory: it has neither manifest.json nor journal.jsonl\n  hint: `quakeproof runs` lists them",
+        path.display()
+    )]
+    NotARun {
+        /// As given.
+        path: PathBuf,
+    },
+    /// Written by another major format.
+    #[error("{} has format {found}, this version reads {supported}\n  hint: use the quakeproof version that wrote it, or a later one", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Format found.
+        found: String,
+        /// Format that this version writes.
+        supported: &'static str,
+    },
+    /// A file is not what it should be.
+    #[error("{}: {what}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// A secret would have become part of the bundle.
+    #[error("the bundle would contain secrets, it is left without a manifest: {leaks}")]
+    Leaks {
+        /// Where, never what.
+        leaks: String,
+    },
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A history.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// A file operation failed.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl EvidenceError {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, source }
+    }
+}

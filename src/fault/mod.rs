@@ -1,3 +1,118 @@
-//! Faults, one file per kind.
+//! Faults, one file per kind. A fault says how it is undone before it does anything,
+//! and what shows, apart from its own calls, that it took hold and that it is over.
 
 pub mod lose_etcd;
+
+use crate::agent::undo::{InjectionId, Undo};
+use crate::agent::view::{ClusterView, Look};
+use crate::guard::GuardToken;
+use crate::plan::PlannedComponent;
+use crate::provider::Capability;
+use crate::provider::component::{ComponentControl, ComponentId, ControlError, Role, StopMethod};
+use futures::future::BoxFuture;
+use std::collections::BTreeSet;
+use thiserror::Error;
+
+/// One instance of a fault on bound targets.
+#[derive(Debug, Clone, Copy)]
+pub struct Injection<'a> {
+    /// Run that it belongs to. Injection ids repeat from run to run; what a fault leaves
+    /// on a standing cluster is named by both.
+    pub run: &'a str,
+    /// Which injection of the run.
+    pub id: &'a InjectionId,
+    /// What is hit.
+    pub targets: &'a [ComponentId],
+    /// Every component of the cluster: an undo may have to restart what was not hit.
+    pub components: &'a [PlannedComponent],
+}
+
+impl Injection<'_> {
+    /// Components of a role, in start order.
+    fn with_role(&self, role: Role) -> Vec<ComponentId> {
+        let of_role = self.components.iter().filter(|c| c.role == role);
+        of_role.map(|c| c.component.clone()).collect()
+    }
+}
+
+/// What a fault works with.
+#[derive(Clone, Copy)]
+pub struct FaultContext<'a> {
+    /// Stops, starts and moves.
+    pub control: &'a dyn ComponentControl,
+    /// Observes, apart from `control`.
+    pub view: &'a dyn ClusterView,
+}
+
+/// Result of a fault's calls.
+pub type Faulting<'a, T> = BoxFuture<'a, Result<T, FaultError>>;
+
+/// A kind of disturbance, configured by a step of the drill.
+pub trait Fault: Send + Sync {
+    /// As in the drill file.
+    fn kind(&self) -> &'static str;
+    /// What the provider must be able to do; the plan refuses early what it can't.
+    fn needs(&self) -> BTreeSet<Capability>;
+    /// How components are stopped, where they are; named in every recovery time.
+    fn stop_method(&self) -> Option<StopMethod>;
+    /// The inverse that holds from arming on, to be carried out within `within_ns`. Pure.
+    fn undo(&self, injection: &Injection<'_>, within_ns: u64) -> Undo;
+    /// The inverse that holds once going back would do harm; `None` for faults that
+    /// can always be taken back. Pure.
+    fn roll_forward(&self, injection: &Injection<'_>, within_ns: u64) -> Option<Undo>;
+    /// Injects. The undo must be armed; targets must have been re-checked by identity.
+    fn inject<'a>(
+        &'a self,
+        context: FaultContext<'a>,
+        guard: &'a GuardToken,
+        injection: Injection<'a>,
+    ) -> Faulting<'a, ()>;
+    /// One independent look at whether the fault took hold; says what was seen.
+    /// Who wants to wait for it looks again.
+    fn verify_injected<'a>(
+        &'a self,
+        context: FaultContext<'a>,
+        injection: Injection<'a>,
+    ) -> Faulting<'a, String>;
+    /// One independent look at whether the disturbance is gone; says what was seen.
+    fn verify_ended<'a>(
+        &'a self,
+        context: FaultContext<'a>,
+        injection: Injection<'a>,
+    ) -> Faulting<'a, String>;
+}
+
+/// Why a fault could not be injected or verified.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FaultError {
+    /// Controlling a component failed.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// An observation shows something else.
+    #[error("expected that {expected}, but {seen}")]
+    NotSeen {
+        /// What must be.
+        expected: String,
+        /// What was seen.
+        seen: String,
+    },
+    /// Nothing could be observed.
+    #[error("it can't be told whether {expected}: {why}")]
+    Untold {
+        /// What must be.
+        expected: String,
+        /// Why it can't be told.
+        why: String,
+    },
+}
+
+/// What was seen when `look` is as expected.
+fn expect_look(look: Look, expect_holds: bool, expected: &str) -> Result<String, FaultError> {
+    let expected = || expected.to_owned();
+    match (look, expect_holds) {
+        (Look::Holds(seen), true) | (Look::Fails(seen), false) => Ok(seen),
+        (Look::Holds(seen) | Look::Fails(seen), _) => Err(FaultError::NotSeen { expected: expected(), seen }),
+        (Look::Unknown(why), _) => Err(FaultError::Untold { expected: expected(), why }),
+    }
+}

@@ -1,5 +1,6 @@
 //! Histories: what each client saw, written by its own recorder.
 
 pub mod ids;
+pub mod reader;
 pub mod record;
 pub mod recorder;

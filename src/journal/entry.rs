@@ -2,7 +2,7 @@
 //!
 //! Each line of `journal.jsonl` is one [`Entry`]. A line's hash is
 //! `SHA-256(previous hash ‖ length of the line as u64 big-endian ‖ line without newline)`
-//! and the previous hash stands in the line, so a reader sees where a chain breaks.
+//! (see [`super::chain`]) and the previous hash stands in the line, so a reader sees where a chain breaks.
 
 use crate::agent::undo::{InjectionId, OnLapse, Undo};
 use crate::clock::{BootId, MonoNs, WallTime};
@@ -238,6 +238,12 @@ pub enum JournalEvent {
         outcome: RunOutcome,
         /// Why, where it is not `completed`.
         reason: Option<String>,
+    },
+    /// An event that a newer minor version wrote and this one does not know. Only readers make it.
+    #[serde(skip)]
+    Other {
+        /// Its name.
+        kind: String,
     },
 }
 

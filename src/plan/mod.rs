@@ -5,6 +5,19 @@
 //! for every run of the same thing. What only exists once the cluster does is
 //! in the [`Binding`].
 
+pub mod capability;
+pub mod digest;
+mod expand;
+mod minimum;
+mod overrides;
+pub mod predict;
+pub mod render;
+pub mod resolve;
+mod steps;
+pub mod versions;
+
+pub use expand::components;
+
 use crate::agent::undo::OnLapse;
 use crate::drill::spec::{Client, Drill, Limits, Objective, ProviderKind, SteadyState, Step, Topology};
 use crate::history::record::ClientKind;

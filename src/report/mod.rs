@@ -1,1 +1,3 @@
 //! Reports: one model, one file per format.
+
+pub mod escape;

@@ -1,0 +1,74 @@
+//! Asks the agent. Every request is idempotent, so a request whose answer was lost
+//! with the connection is sent again, to the agent or to the one that took its place.
+
+use super::protocol::{Request, Response};
+use super::server::{MAX_LINE_BYTES, socket_path};
+use super::socket::ShortPath;
+use crate::provider::component::ControlError;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+
+/// Time between two tries to reach an agent that is being restarted.
+const RETRY_EVERY: Duration = Duration::from_millis(20);
+
+/// Asks the agent of one cluster; opens a connection for each request.
+#[derive(Debug, Clone)]
+pub struct AgentClient {
+    socket: PathBuf,
+}
+
+impl AgentClient {
+    /// The agent of the cluster whose files are in `cluster_dir`.
+    #[must_use]
+    pub fn new(cluster_dir: &Path) -> Self {
+        Self { socket: socket_path(cluster_dir) }
+    }
+
+    /// Sends a request and awaits its answer for at most `timeout`. A revert is answered
+    /// when it has ended: allow for the time that the undo declares.
+    ///
+    /// # Errors
+    /// [`ControlError::Unreachable`] when no answer came in time; whether the request
+    /// took effect is then unknown, and asking again is safe.
+    pub async fn request(&self, request: &Request, timeout: Duration) -> Result<Response, ControlError> {
+        let mut last = "no answer yet".to_owned();
+        let attempts = async {
+            loop {
+                match self.ask(request).await {
+                    Ok(response) => return response,
+                    Err(error) => last = error.to_string(),
+                }
+                tokio::time::sleep(RETRY_EVERY).await;
+            }
+        };
+        match tokio::time::timeout(timeout, attempts).await {
+            Ok(response) => Ok(response),
+            Err(_) => Err(ControlError::Unreachable {
+                reason: format!("the agent did not answer within {timeout:?}: {last}"),
+            }),
+        }
+    }
+
+    async fn ask(&self, request: &Request) -> io::Result<Response> {
+        let stream = {
+            let short = ShortPath::of(&self.socket)?;
+            UnixStream::connect(short.path()).await?
+        };
+        let (read, mut write) = stream.into_split();
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        write.write_all(&line).await?;
+        let mut answer = Vec::new();
+        BufReader::new(read).take(MAX_LINE_BYTES).read_until(b'\n', &mut answer).await?;
+        if !answer.ends_with(b"\n") {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the agent went away before it answered",
+            ));
+        }
+        Ok(serde_json::from_slice(&answer)?)
+    }
+}

@@ -1,0 +1,115 @@
+//! Creates `ledger-<id>` with a unique value for each slot of an open loop.
+
+use super::connection::{Connector, Protocol};
+use super::context::ClientContext;
+use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_create, stopped};
+use super::ledger::{object_name, value_of};
+use super::objects::ConfigMap;
+use super::session::{Broken, Session, Setup, Timing, timed};
+use super::spec;
+use crate::drill::spec::Client;
+use crate::history::record::{Answer, Op, Outcome};
+use crate::load::pacer::{Account, Due, OpenLoop, Schedule, Slot, until};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use hyper::Method;
+use hyper::body::Bytes;
+use std::time::Duration;
+
+/// An answer later than this makes a write's outcome unknown.
+pub const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Writes that may be out at once, each on a connection of its own. Reached only
+/// while the server is slow; a write that is due then is lost and accounted for.
+pub const MAX_OUT: usize = 16;
+
+/// Writes until told to end. The ledger's first id is 1.
+pub async fn run(ctx: ClientContext) {
+    if let Some((mut session, setup)) = Session::open(ctx) {
+        let end = write(&mut session, &setup).await;
+        session.close(end);
+    }
+}
+
+struct Returned {
+    lane: HttpClient,
+    id: u64,
+    timing: Timing,
+    result: Option<Result<HttpAnswer, HttpFailure>>,
+}
+
+async fn write(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
+    let connector = Connector::new(setup.dialer.clone(), &setup.endpoint, &setup.identity, Protocol::Http1)?;
+    let start = session.clock().mono();
+    let schedule = match &setup.planned.spec {
+        Some(Client::LedgerWriter(spec::LedgerWriter { rate, .. })) => Schedule::at_rate(start, *rate),
+        _ => Schedule::every(start, setup.every_ns()?),
+    };
+    let (clock, stop) = (session.shared_clock(), session.stop());
+    let path = format!("/api/v1/namespaces/{}/configmaps", setup.namespace);
+    let mut pacer = OpenLoop::new(schedule, MAX_OUT);
+    // The lane used last is used first, so that a quick server sees one connection.
+    let mut lanes: Vec<HttpClient> = Vec::new();
+    let mut out = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            Some(returned) = out.next() => {
+                pacer.returned();
+                lanes.push(record(session, setup, returned)?);
+            }
+            () = until(&*clock, pacer.next_due()) => {
+                while let Some(due) = pacer.take(clock.mono()) {
+                    let Due::Send(slot) = due else { continue };
+                    let lane = lanes.pop().unwrap_or_else(|| HttpClient::over(connector.clone()));
+                    out.push(create(lane, slot, setup, &path, &*clock, &stop));
+                }
+            }
+        }
+    }
+    while let Some(returned) = out.next().await {
+        record(session, setup, returned)?;
+    }
+    Ok(pacer.account())
+}
+
+async fn create(
+    mut lane: HttpClient,
+    slot: Slot,
+    setup: &Setup,
+    path: &str,
+    clock: &dyn crate::clock::Clock,
+    stop: &tokio_util::sync::CancellationToken,
+) -> Returned {
+    let id = slot.index + 1;
+    let body = serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": object_name(id)},
+        "data": {"value": value_of(setup.seed, id)},
+    });
+    let body = Bytes::from(body.to_string());
+    let (timing, result) =
+        timed(clock, stop, Some(slot.due), lane.send(Method::POST, path, Some(body), DEADLINE)).await;
+    Returned { lane, id, timing, result }
+}
+
+fn record(session: &mut Session, setup: &Setup, returned: Returned) -> Result<HttpClient, Broken> {
+    let Returned { lane, id, timing, result } = returned;
+    let outcome = match result {
+        None => stopped(),
+        Some(Ok(answer)) if answer.is_success() => {
+            let created = serde_json::from_slice::<ConfigMap<'_>>(&answer.body).ok();
+            let revision = created.and_then(|c| c.metadata.revision());
+            Outcome::Ok(Answer { revision, ..Answer::default() })
+        }
+        Some(result) => failed_create(&result),
+    };
+    let acknowledged = matches!(outcome, Outcome::Ok(_));
+    session.op(timing, Op::Create { id }, outcome)?;
+    if acknowledged {
+        setup.ledger.acknowledge(id);
+    }
+    Ok(lane)
+}

@@ -1,0 +1,133 @@
+//! One LIST of the ledger's namespace, page by page, every page recorded.
+
+use super::failure::FailureClass;
+use super::http::{HttpClient, failed_read, stopped};
+use super::ledger::id_of;
+use super::objects::List;
+use super::session::{Broken, Session};
+use crate::clock::MonoNs;
+use crate::history::record::{Answer, Op, Outcome};
+use hyper::Method;
+use std::time::Duration;
+
+/// A page later than this is none.
+pub const DEADLINE: Duration = Duration::from_secs(5);
+
+/// A LIST to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct ListRequest<'a> {
+    /// Namespace of the ledger.
+    pub namespace: &'a str,
+    /// The resourceVersion parameter; `None`: not sent.
+    pub resource_version: Option<&'a str>,
+    /// Objects per page; `None`: one page.
+    pub limit: Option<u32>,
+    /// When the first page was due.
+    pub due: Option<MonoNs>,
+}
+
+/// Makes a LIST. Returns the list's resourceVersion, or `None` when a page
+/// failed; the pages before it are recorded all the same.
+///
+/// # Errors
+/// When the history can't be written.
+pub async fn list(
+    session: &mut Session,
+    http: &mut HttpClient,
+    request: ListRequest<'_>,
+) -> Result<Option<u64>, Broken> {
+    let number = session.next_seq();
+    let mut token = String::new();
+    let mut page = 0;
+    loop {
+        let path = path_of(&request, &token);
+        let due = request.due.filter(|_| page == 0);
+        let (timing, result) = session.timed(due, http.send(Method::GET, &path, None, DEADLINE)).await;
+        // A continuation carries its own revision; the server refuses both together.
+        let resource_version = request.resource_version.filter(|_| page == 0).map(str::to_owned);
+        let op = Op::List { list: number, page, resource_version, limit: request.limit };
+        let read = match result {
+            None => Err(stopped()),
+            Some(Ok(answer)) if answer.is_success() => read_page(&answer.body).ok_or_else(|| {
+                Outcome::Failed { status: Some(answer.status), reason: FailureClass::Malformed.to_string() }
+            }),
+            Some(result) => Err(failed_read(&result)),
+        };
+        match read {
+            Err(outcome) => {
+                session.op(timing, op, outcome)?;
+                return Ok(None);
+            }
+            Ok((answer, next)) => {
+                let revision = answer.revision;
+                session.op(timing, op, Outcome::Ok(answer))?;
+                if next.is_empty() {
+                    return Ok(revision);
+                }
+                token = next;
+                page += 1;
+            }
+        }
+    }
+}
+
+/// What a page says and the token of the next one; `None` when it can't be read.
+fn read_page(body: &[u8]) -> Option<(Answer, String)> {
+    let list: List<'_> = serde_json::from_slice(body).ok()?;
+    let revision = list.metadata.revision()?;
+    let ids = list.items.iter().filter_map(|item| id_of(&item.metadata.name)).collect();
+    let next = list.metadata.continue_token.into_owned();
+    let more = !next.is_empty();
+    Some((Answer { revision: Some(revision), ids: Some(ids), more, ..Answer::default() }, next))
+}
+
+fn path_of(request: &ListRequest<'_>, token: &str) -> String {
+    let mut path = format!("/api/v1/namespaces/{}/configmaps?", request.namespace);
+    if let Some(limit) = request.limit {
+        path.push_str(&format!("limit={limit}&"));
+    }
+    if !token.is_empty() {
+        path.push_str("continue=");
+        // Tokens are URL-safe base64 today; anything else a server sends is escaped.
+        for byte in token.bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                    path.push(char::from(byte));
+                }
+                _ => path.push_str(&format!("%{byte:02X}")),
+            }
+        }
+    } else if let Some(version) = request.resource_version {
+        path.push_str(&format!("resourceVersion={version}"));
+    }
+    path.truncate(path.trim_end_matches(['&', '?']).len());
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_continuation_is_asked_for_without_a_resource_version() {
+        let mut request = ListRequest { namespace: "n", resource_version: Some("0"), limit: None, due: None };
+        assert_eq!(path_of(&request, ""), "/api/v1/namespaces/n/configmaps?resourceVersion=0");
+        request.limit = Some(500);
+        assert_eq!(path_of(&request, "a&b"), "/api/v1/namespaces/n/configmaps?limit=500&continue=a%26b");
+        request = ListRequest { resource_version: None, limit: None, ..request };
+        assert_eq!(path_of(&request, ""), "/api/v1/namespaces/n/configmaps");
+    }
+
+    #[test]
+    fn objects_that_are_not_the_ledgers_are_not_counted() {
+        let page = br#"{"metadata":{"resourceVersion":"9"},"items":[
+            {"metadata":{"name":"kube-root-ca.crt"}},{"metadata":{"name":"ledger-4"}}]}"#;
+        let (answer, next) = read_page(page).unwrap();
+        assert_eq!(answer.ids.unwrap().to_ranges(), "4");
+        assert_eq!((answer.revision, next.as_str(), answer.more), (Some(9), "", false));
+        assert!(
+            read_page(br#"{"metadata":{},"items":[]}"#).is_none(),
+            "a list without a revision can't be held against the truth"
+        );
+    }
+}

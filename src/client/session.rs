@@ -1,0 +1,291 @@
+//! One client's life: its history, its signals to the runner, and its end.
+
+use super::connection::BadIdentity;
+use super::context::{ClientContext, ClientSignal, Sample};
+use super::ledger::Ledger;
+use crate::clock::{BootId, Clock, MonoNs};
+use crate::history::record::{ClientKind, Event, EventRecord, Op, OpRecord, Outcome, Record};
+use crate::history::recorder::Recorder;
+use crate::load::pacer::Account;
+use crate::plan::PlannedClient;
+use crate::provider::network::{Dialer, Endpoint, Identity};
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
+
+/// How long an operation that is out may still return once the client was told to end.
+pub const STOP_GRACE: Duration = Duration::from_millis(500);
+
+/// Least time between the starts of two attempts to open a stream, or to list
+/// before it. Fixed, without backoff, so that the end of an outage is seen sharply.
+pub const ATTEMPT_EVERY: Duration = Duration::from_millis(200);
+
+/// Why a client ended before it was told to.
+#[derive(Debug, Error)]
+pub enum Broken {
+    /// Its history can't be written any more, so nothing it does is evidence.
+    #[error("recorder: {0}; free space on the disk that holds the run directory")]
+    Recorder(#[from] io::Error),
+    /// Its certificates can't be read.
+    #[error(transparent)]
+    Identity(#[from] BadIdentity),
+    /// The plan gives it no rate or interval.
+    #[error("the plan gives client `{0}` neither a rate nor an interval")]
+    Unpaced(String),
+    /// The probe's name does not say which Lease it reads.
+    #[error("the name of probe `{0}` does not end with the lease it reads, {1}")]
+    NoLease(String, String),
+}
+
+/// What a client needs beside its session.
+pub struct Setup {
+    /// What the plan says of it.
+    pub planned: PlannedClient,
+    /// Opens its sockets.
+    pub dialer: Arc<dyn Dialer>,
+    /// Where it connects to.
+    pub endpoint: Endpoint,
+    /// As whom.
+    pub identity: Identity,
+    /// Acknowledged writes.
+    pub ledger: Arc<Ledger>,
+    /// Namespace of the ledger's objects.
+    pub namespace: String,
+    /// The run's seed.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// The interval that the plan gives a paced client, nanoseconds.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn every_ns(&self) -> Result<u64, Broken> {
+        self.planned.every_ns.ok_or_else(|| Broken::Unpaced(self.planned.name.clone()))
+    }
+}
+
+/// When an operation was due, called and returned.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// When the pacer wanted it sent.
+    pub due: Option<MonoNs>,
+    /// Just before it was begun.
+    pub call: MonoNs,
+    /// When it returned or was given up.
+    pub returned: MonoNs,
+}
+
+/// An open history and the way to tell the runner.
+pub struct Session {
+    client: String,
+    kind: ClientKind,
+    boot: BootId,
+    clock: Arc<dyn Clock>,
+    recorder: Recorder,
+    signals: UnboundedSender<ClientSignal>,
+    stop: CancellationToken,
+    next_seq: u64,
+}
+
+impl Session {
+    /// Writes the history's first line. When that fails the runner is told and there is no session.
+    #[must_use]
+    pub fn open(ctx: ClientContext) -> Option<(Self, Setup)> {
+        let ClientContext { planned, clock, recorder, dialer, endpoint, identity, .. } = ctx;
+        let mut session = Self {
+            client: planned.name.clone(),
+            kind: planned.kind,
+            boot: clock.boot(),
+            clock,
+            recorder,
+            signals: ctx.signals,
+            stop: ctx.stop,
+            next_seq: 0,
+        };
+        let system = match planned.kind {
+            ClientKind::EtcdWatcher | ClientKind::EtcdTruth => "etcd",
+            ClientKind::LedgerWriter
+            | ClientKind::GetReader
+            | ClientKind::ListReader
+            | ClientKind::Watcher
+            | ClientKind::ApiReady
+            | ClientKind::LeaderLease => "api",
+        };
+        let opened = Record::Opened {
+            client: planned.name.clone(),
+            kind: planned.kind,
+            identity: identity.user.clone(),
+            target: format!("{system}/{}", planned.target),
+            at: session.clock.wall(),
+            mono_ns: session.clock.mono(),
+            boot: session.boot.clone(),
+        };
+        // The anchor puts the first line on disk, so that even a client that never gets to do anything left a trace.
+        match session.recorder.append(&opened).and_then(|()| session.recorder.anchor()) {
+            Ok(()) => {
+                let setup = Setup {
+                    planned,
+                    dialer,
+                    endpoint,
+                    identity,
+                    ledger: ctx.ledger,
+                    namespace: ctx.namespace,
+                    seed: ctx.seed,
+                };
+                Some((session, setup))
+            }
+            Err(error) => {
+                session.tell_broken(&Broken::Recorder(error));
+                None
+            }
+        }
+    }
+
+    /// The run's clock.
+    #[must_use]
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// The clock, for operations that run beside the session.
+    #[must_use]
+    pub fn shared_clock(&self) -> Arc<dyn Clock> {
+        self.clock.clone()
+    }
+
+    /// Cancelled when the client is to end.
+    #[must_use]
+    pub fn stop(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// Sequence number of the next operation.
+    #[must_use]
+    pub fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// Number of operations recorded.
+    #[must_use]
+    pub fn recorded(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// Runs an operation and takes its times.
+    pub async fn timed<T>(
+        &self,
+        due: Option<MonoNs>,
+        operation: impl Future<Output = T>,
+    ) -> (Timing, Option<T>) {
+        timed(&*self.clock, &self.stop, due, operation).await
+    }
+
+    /// Records an operation and tells the runner.
+    ///
+    /// # Errors
+    /// When the history can't be written.
+    pub fn op(&mut self, timing: Timing, op: Op, outcome: Outcome) -> Result<(), Broken> {
+        let (sample, revision) = match &outcome {
+            Outcome::Ok(answer) if answer.wrong_value => {
+                (Sample::Failed("wrong-value".to_owned()), answer.revision)
+            }
+            Outcome::Ok(answer) => (Sample::Ok, answer.revision),
+            Outcome::Failed { reason, .. } => (Sample::Failed(reason.clone()), None),
+            Outcome::Unknown { reason } => (Sample::Unknown(reason.clone()), None),
+        };
+        self.recorder.op(OpRecord {
+            seq: self.next_seq,
+            boot: self.boot.clone(),
+            due_ns: timing.due,
+            call_ns: timing.call,
+            return_ns: timing.returned,
+            op,
+            outcome,
+        })?;
+        self.next_seq += 1;
+        self.tell(sample, timing.call, timing.returned, revision);
+        Ok(())
+    }
+
+    /// Records something that arrived on a stream just now and tells the runner.
+    ///
+    /// # Errors
+    /// When the history can't be written.
+    pub fn event(&mut self, stream: u64, event: Event) -> Result<(), Broken> {
+        let at = self.clock.mono();
+        let (sample, revision) = match &event {
+            Event::Put { revision, .. } | Event::Delete { revision, .. } | Event::Other { revision } => {
+                (Sample::Ok, Some(*revision))
+            }
+            Event::Error { code, .. } => (Sample::Failed(format!("error-{code}")), None),
+            Event::Ended { reason } => (Sample::Failed(format!("ended-{reason}")), None),
+        };
+        self.recorder.event(EventRecord { stream, boot: self.boot.clone(), at_ns: at, event })?;
+        self.tell(sample, at, at, revision);
+        Ok(())
+    }
+
+    /// Writes the last line, or tells the runner why there can be none.
+    pub fn close(mut self, end: Result<Account, Broken>) {
+        let account = match end {
+            Ok(account) => account,
+            Err(broken) => {
+                self.tell_broken(&broken);
+                if matches!(broken, Broken::Recorder(_)) {
+                    return;
+                }
+                Account::default()
+            }
+        };
+        let closed = Record::Closed {
+            mono_ns: self.clock.mono(),
+            boot: self.boot.clone(),
+            scheduled: account.scheduled,
+            recorded: self.recorded(),
+            late: account.late,
+            lost: account.lost,
+        };
+        if let Err(error) = self.recorder.append(&closed).and_then(|()| self.recorder.anchor()) {
+            self.tell_broken(&Broken::Recorder(error));
+        }
+    }
+
+    fn tell_broken(&self, broken: &Broken) {
+        let now = self.clock.mono();
+        self.tell(Sample::Unknown(broken.to_string()), now, now, None);
+    }
+
+    fn tell(&self, sample: Sample, call: MonoNs, returned: MonoNs, revision: Option<u64>) {
+        // The runner may have gone; the history is what counts.
+        let _ = self.signals.send(ClientSignal {
+            client: self.client.clone(),
+            kind: self.kind,
+            sample,
+            call,
+            returned,
+            revision,
+        });
+    }
+}
+
+/// Runs an operation and takes its times; `None` when the client was told to end
+/// and the operation did not return within [`STOP_GRACE`].
+pub async fn timed<T>(
+    clock: &dyn Clock,
+    stop: &CancellationToken,
+    due: Option<MonoNs>,
+    operation: impl Future<Output = T>,
+) -> (Timing, Option<T>) {
+    let call = clock.mono();
+    let output = tokio::select! {
+        biased;
+        output = operation => Some(output),
+        () = async { stop.cancelled().await; tokio::time::sleep(STOP_GRACE).await } => None,
+    };
+    (Timing { due, call, returned: clock.mono() }, output)
+}

@@ -1,0 +1,103 @@
+//! Objectives that the drill's own clients and steps can't measure.
+
+use super::super::spec::{Client, Objective, Rpo, Rto, Step};
+use super::{Lint, client_path, objective_path};
+use crate::check::objectives::{RtoFrom, RtoTo};
+use crate::step::spec::Until;
+
+pub(super) fn check(lint: &mut Lint<'_>) {
+    let drill = lint.drill;
+    for (i, objective) in drill.spec.objectives.iter().enumerate() {
+        match objective {
+            Objective::Rto(o) => rto(lint, i, objective, o),
+            Objective::Rpo(o) => rpo(lint, i, objective, o),
+            Objective::NoClientOnLostTimeline(_) => timeline(lint, i, objective),
+        }
+    }
+    for (i, client) in drill.spec.clients.iter().enumerate() {
+        if matches!(client, Client::GetReader(_)) && !has(lint, is_writer) {
+            let title = "a `getReader` reads what a `ledgerWriter` wrote, and there is none";
+            lint.error(&client_path(i, client, "name"), title, WRITER);
+        }
+    }
+}
+
+const WRITER: &str = "add a client, as `- ledgerWriter: {name: orders, rate: 50/s}`";
+
+fn is_writer(client: &Client) -> bool {
+    matches!(client, Client::LedgerWriter(_))
+}
+
+fn has(lint: &Lint<'_>, which: impl Fn(&Client) -> bool) -> bool {
+    lint.drill.spec.clients.iter().any(which)
+}
+
+fn has_step(lint: &Lint<'_>, which: impl Fn(&Step) -> bool) -> bool {
+    lint.drill.spec.steps.iter().any(which)
+}
+
+fn rto(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &Rto) {
+    let from = objective_path(i, objective, "from");
+    match o.from {
+        RtoFrom::Fault if !has_step(lint, |s| matches!(s, Step::LoseEtcd(_))) => {
+            lint.error(
+                &from,
+                "the time starts at the fault, and no step injects one",
+                "add a `loseEtcd` step",
+            );
+        }
+        RtoFrom::RestoreCommand if !has_step(lint, |s| matches!(s, Step::RestoreSnapshot(_))) => {
+            let title = "the time starts at the restore command, and no step gives it";
+            lint.error(&from, title, "add a `restoreSnapshot` step");
+        }
+        RtoFrom::Fault | RtoFrom::RestoreCommand => {}
+    }
+    let (kind, help) = match o.to {
+        // Measured by probes that every plan adds.
+        RtoTo::EtcdServing | RtoTo::ApiReady => return,
+        RtoTo::FirstGoodWrite if !has(lint, is_writer) => ("ledgerWriter", WRITER),
+        RtoTo::FirstGoodGet if !has(lint, |c| matches!(c, Client::GetReader(_))) => {
+            ("getReader", "add a client, as `- getReader: {name: reader, every: 50ms}`")
+        }
+        RtoTo::FirstTrueList if !has(lint, |c| matches!(c, Client::ListReader(_))) => {
+            ("listReader", "add a client, as `- listReader: {name: lister, every: 200ms}`")
+        }
+        RtoTo::FirstGoodWrite | RtoTo::FirstGoodGet | RtoTo::FirstTrueList => return,
+    };
+    let title = format!("no client measures where this time ends: that takes a `{kind}`");
+    lint.error(&objective_path(i, objective, "to"), title, help);
+}
+
+fn rpo(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &Rpo) {
+    let path = objective_path(i, objective, "name");
+    if o.within.is_none() && o.at_most_writes.is_none() {
+        lint.error(&path, "an `rpo` needs a limit", "add `within: 10s` or `atMostWrites: 500`");
+    }
+    if !has(lint, is_writer) {
+        lint.error(&path, "no client counts lost writes: that takes a `ledgerWriter`", WRITER);
+    }
+    if !has_step(lint, |s| matches!(s, Step::RestoreSnapshot(_))) {
+        let title = "writes can only be lost by a restore, and no step does one";
+        lint.error(&path, title, "add a `restoreSnapshot` step");
+    }
+}
+
+fn timeline(lint: &mut Lint<'_>, i: usize, objective: &Objective) {
+    let path = objective_path(i, objective, "name");
+    if !has(lint, is_writer) {
+        let title = "without a `ledgerWriter` there is nothing that a client could miss";
+        lint.error(&path, title, WRITER);
+    }
+    let views = |c: &Client| matches!(c, Client::ListReader(_) | Client::Watcher(_) | Client::EtcdWatcher(_));
+    if !has(lint, views) {
+        let title = "no client has a view that could be held against etcd";
+        lint.error(&path, title, "add a `listReader`, `watcher` or `etcdWatcher`");
+    }
+    let passes = |s: &Step| matches!(s, Step::Observe(o) if o.until == Until::RevisionPassedLost);
+    if !has_step(lint, passes) {
+        let title =
+            "the phase after the old revision was passed would not be observed; both phases are judged";
+        let help = "add `- observe: {until: revisionPassedLost, atMost: 60s}` after `restoreSnapshot`";
+        lint.error(&path, title, help);
+    }
+}

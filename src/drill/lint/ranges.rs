@@ -1,0 +1,138 @@
+//! Values outside their range, and lists that must not be empty.
+
+use super::super::spec::{Client, SteadyState, Step};
+use super::super::values::Span;
+use super::{Lint, client_path, condition_key, objective_path, step_path};
+use crate::drill::spec::Objective;
+
+/// Shortest lease: a shorter one would lapse while a healthy runner renews it.
+const DEAD_MAN: (Span, Span) = (Span::secs(5), Span::secs(600));
+/// Pace of clients and conditions.
+const EVERY: (Span, Span) = (Span::millis(10), Span::secs(60));
+/// Anything that is waited for.
+const WAIT: (Span, Span) = (Span::millis(1), Span::secs(24 * 3600));
+/// Objects per page that API servers are asked for.
+const PAGE: (u32, u32) = (1, 100_000);
+
+pub(super) fn check(lint: &mut Lint<'_>) {
+    empty_lists(lint);
+    topology(lint);
+    limits(lint);
+    steady_state(lint);
+    clients(lint);
+    steps(lint);
+    objectives(lint);
+}
+
+fn empty_lists(lint: &mut Lint<'_>) {
+    let spec = &lint.drill.spec;
+    let lists = [
+        ("steadyState", spec.steady_state.is_empty(), "say what healthy means, as `- apiReady: {}`"),
+        ("clients", spec.clients.is_empty(), "a drill without clients sees nothing"),
+        ("steps", spec.steps.is_empty(), "a drill without steps does nothing"),
+        ("objectives", spec.objectives.is_empty(), "a drill without objectives proves nothing"),
+    ];
+    for (key, empty, help) in lists {
+        if empty {
+            lint.error(&format!("spec.{key}"), format!("`{key}` needs at least one entry"), help);
+        }
+    }
+}
+
+fn topology(lint: &mut Lint<'_>) {
+    let t = lint.drill.spec.cluster.topology;
+    let counts = [
+        ("etcd", t.etcd, [1, 3].as_slice(), "1 or 3"),
+        ("apiServers", t.api_servers, &[1, 2], "1 or 2"),
+        ("controllerManagers", t.controller_managers, &[0, 1, 2], "0 to 2"),
+        ("schedulers", t.schedulers, &[0, 1, 2], "0 to 2"),
+    ];
+    for (key, count, allowed, words) in counts {
+        if !allowed.contains(&count) {
+            let path = format!("spec.cluster.topology.{key}");
+            lint.error(&path, format!("`{key}: {count}` is out of range"), format!("write {words}"));
+        }
+    }
+}
+
+fn limits(lint: &mut Lint<'_>) {
+    let limits = &lint.drill.spec.limits;
+    span(lint, "spec.limits.deadMan", limits.dead_man, DEAD_MAN);
+    span(lint, "spec.limits.maxDuration", limits.max_duration, (Span::secs(10), WAIT.1));
+    span(lint, "spec.limits.recovery", limits.recovery, (Span::secs(1), WAIT.1));
+    span(lint, "spec.limits.sustained.over", limits.sustained.over, (Span::millis(1), Span::secs(600)));
+    if !(1..=100_000).contains(&limits.sustained.samples) {
+        let title = format!("`samples: {}` is out of range", limits.sustained.samples);
+        lint.error("spec.limits.sustained.samples", title, "write 1 to 100000");
+    }
+}
+
+fn steady_state(lint: &mut Lint<'_>) {
+    for (i, condition) in lint.drill.spec.steady_state.iter().enumerate() {
+        let (every, within) = match condition {
+            SteadyState::ApiReady(c) => (c.every, c.within),
+            SteadyState::WriteSucceeds(c) => (c.every, c.within),
+        };
+        let path = format!("spec.steadyState[{i}].{}", condition_key(condition));
+        span(lint, &format!("{path}.every"), every, EVERY);
+        span(lint, &format!("{path}.within"), within, (Span::millis(1), Span::secs(60)));
+    }
+}
+
+fn clients(lint: &mut Lint<'_>) {
+    for (i, client) in lint.drill.spec.clients.iter().enumerate() {
+        match client {
+            Client::GetReader(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
+            Client::ListReader(c) => {
+                span(lint, &client_path(i, client, "every"), c.every, EVERY);
+                if let Some(limit) = c.limit
+                    && !(PAGE.0..=PAGE.1).contains(&limit)
+                {
+                    let path = client_path(i, client, "limit");
+                    let help = format!("write {} to {}, or leave it out for one page", PAGE.0, PAGE.1);
+                    lint.error(&path, format!("`limit: {limit}` is out of range"), help);
+                }
+            }
+            // The rate's own type knows its range.
+            Client::LedgerWriter(_) | Client::Watcher(_) | Client::EtcdWatcher(_) => {}
+        }
+    }
+}
+
+fn steps(lint: &mut Lint<'_>) {
+    for (i, step) in lint.drill.spec.steps.iter().enumerate() {
+        match step {
+            Step::Hold(s) => span(lint, &step_path(i, step, "for"), s.duration, WAIT),
+            Step::Observe(s) => {
+                span(lint, &step_path(i, step, "atMost"), s.at_most, WAIT);
+                span(lint, &step_path(i, step, "then"), s.then, (Span::millis(0), WAIT.1));
+            }
+            Step::TakeSnapshot(_) | Step::LoseEtcd(_) | Step::RestoreSnapshot(_) => {}
+        }
+    }
+}
+
+fn objectives(lint: &mut Lint<'_>) {
+    for (i, objective) in lint.drill.spec.objectives.iter().enumerate() {
+        match objective {
+            Objective::Rto(o) => span(lint, &objective_path(i, objective, "within"), o.within, WAIT),
+            Objective::Rpo(o) => {
+                if let Some(within) = o.within {
+                    let path = objective_path(i, objective, "within");
+                    span(lint, &path, within, (Span::millis(0), WAIT.1));
+                }
+            }
+            Objective::NoClientOnLostTimeline(o) => {
+                span(lint, &objective_path(i, objective, "settle"), o.settle, (Span::millis(0), WAIT.1));
+                span(lint, &objective_path(i, objective, "maxLag"), o.max_lag, (Span::millis(100), WAIT.1));
+            }
+        }
+    }
+}
+
+fn span(lint: &mut Lint<'_>, path: &str, value: Span, (least, most): (Span, Span)) {
+    if value < least || value > most {
+        let key = path.rsplit('.').next().unwrap_or(path);
+        lint.error(path, format!("`{key}: {value}` is out of range"), format!("write {least} to {most}"));
+    }
+}

@@ -1,0 +1,42 @@
+//! "Did you mean …?"
+
+/// The candidate that `wrong` was most likely meant to be. Case, `-` and `_` don't count.
+pub(super) fn closest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |t: &str| t.replace(['-', '_'], "").to_lowercase();
+    let wrong = plain(wrong);
+    if wrong.is_empty() || wrong.len() > 100 {
+        return None;
+    }
+    candidates
+        .into_iter()
+        .map(|c| (strsim::damerau_levenshtein(&wrong, &plain(c)), c))
+        .filter(|(distance, c)| *distance <= (c.len().min(wrong.len()) / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, c)| c)
+}
+
+/// `did you mean …?` if anything is close, then all that is allowed.
+pub(super) fn hint<'a>(wrong: &str, what: &str, candidates: &[&'a str]) -> Option<String> {
+    if candidates.is_empty() {
+        return None;
+    }
+    let all = candidates.iter().map(|c| format!("`{c}`")).collect::<Vec<_>>().join(", ");
+    Some(match closest(wrong, candidates.iter().copied()) {
+        Some(best) => format!("did you mean `{best}`? {what}: {all}"),
+        None => format!("{what}: {all}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::closest;
+
+    #[test]
+    fn slips_and_other_spellings_are_recognised_and_strangers_are_not() {
+        let steps = ["takeSnapshot", "hold", "loseEtcd", "restoreSnapshot", "observe"];
+        assert_eq!(closest("looseEtcd", steps), Some("loseEtcd"));
+        assert_eq!(closest("take-snapshot", steps), Some("takeSnapshot"));
+        assert_eq!(closest("hodl", steps), Some("hold"));
+        assert_eq!(closest("podKill", steps), None);
+    }
+}

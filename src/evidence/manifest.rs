@@ -1,0 +1,162 @@
+//! `manifest.json`: the digest of every file of the bundle and the head of the journal.
+
+use super::EvidenceError;
+use super::layout::RunDir;
+use super::secrets;
+use crate::journal::reader;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// Major.minor of the manifest's format.
+pub const FORMAT_VERSION: &str = "1.0";
+
+/// What a bundle consists of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Manifest {
+    /// [`FORMAT_VERSION`] of the writer.
+    pub format_version: String,
+    /// Version of the tool that wrote it.
+    pub tool: String,
+    /// Run id.
+    pub run: String,
+    /// Where the journal ended.
+    pub journal: JournalEnd,
+    /// Every file but the manifest, by path.
+    pub files: Vec<ManifestFile>,
+}
+
+/// Where the journal ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct JournalEnd {
+    /// Hash of the last entry, hexadecimal.
+    pub head: String,
+    /// Number of entries.
+    pub entries: u64,
+}
+
+/// One file of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ManifestFile {
+    /// Path below the run directory, with `/`.
+    pub path: String,
+    /// Length.
+    pub size_bytes: u64,
+    /// SHA-256 of the contents, hexadecimal.
+    pub sha256: String,
+}
+
+impl Manifest {
+    /// Takes stock of a run directory.
+    ///
+    /// # Errors
+    /// When a file can't be read or the journal is damaged.
+    pub fn of(dir: &RunDir) -> Result<Self, EvidenceError> {
+        let journal = reader::read(&dir.journal())?;
+        let run = crate::journal::summary::RunSummary::of(&journal.entries).run;
+        let mut files = Vec::new();
+        for path in dir.files()? {
+            let full = dir.path().join(&path);
+            let (size_bytes, sha256) = digest(&full).map_err(EvidenceError::io(full))?;
+            files.push(ManifestFile { path, size_bytes, sha256 });
+        }
+        Ok(Self {
+            format_version: FORMAT_VERSION.to_owned(),
+            tool: env!("CARGO_PKG_VERSION").to_owned(),
+            run,
+            journal: JournalEnd { head: journal.head.to_string(), entries: journal.entries.len() as u64 },
+            files,
+        })
+    }
+
+    /// Reads `manifest.json`; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`EvidenceError::Newer`] for another major format, [`EvidenceError::Malformed`] otherwise.
+    pub fn read(dir: &RunDir) -> Result<Option<Self>, EvidenceError> {
+        let path = dir.manifest();
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(EvidenceError::io(path)(e)),
+        };
+        let malformed = |e: serde_json::Error| EvidenceError::Malformed {
+            path: path.clone(),
+            what: format!("not a manifest: {e}"),
+        };
+        let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(malformed)?;
+        let found = value["formatVersion"].as_str().unwrap_or("unknown");
+        if found.split('.').next() != FORMAT_VERSION.split('.').next() {
+            return Err(EvidenceError::Newer {
+                path: path.clone(),
+                found: found.chars().take(20).collect(),
+                supported: FORMAT_VERSION,
+            });
+        }
+        serde_json::from_slice(&bytes).map(Some).map_err(malformed)
+    }
+}
+
+/// Ends a bundle: looks for secrets, then writes the manifest, whole or not at all.
+///
+/// `canaries` are secrets that the caller knows of, such as the cluster's private keys.
+///
+/// # Errors
+/// [`EvidenceError::Leaks`] when a file holds a secret; the bundle is then left unsealed.
+pub fn seal(dir: &RunDir, canaries: &[&str]) -> Result<Manifest, EvidenceError> {
+    let leaks = secrets::scan(dir, canaries)?;
+    if !leaks.is_empty() {
+        let leaks = leaks.iter().take(10).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        return Err(EvidenceError::Leaks { leaks });
+    }
+    let manifest = Manifest::of(dir)?;
+    let mut text =
+        serde_json::to_vec_pretty(&manifest).map_err(|e| EvidenceError::io(dir.manifest())(e.into()))?;
+    text.push(b'\n');
+    write_atomically(&dir.manifest(), &text).map_err(EvidenceError::io(dir.manifest()))?;
+    Ok(manifest)
+}
+
+/// Writes a file so that a reader, or a crash, sees the old contents or the new ones.
+///
+/// # Errors
+/// When the disk is full or the directory can't be written; the old contents stay.
+pub fn write_atomically(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+    let temporary = parent.join(format!(".{name}.new"));
+    let written = File::create(&temporary)
+        .and_then(|mut file| file.write_all(contents).and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&temporary, path));
+    if written.is_err() {
+        // The failure itself is what the caller needs to hear of, not that of tidying up.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written?;
+    File::open(parent)?.sync_all()
+}
+
+/// Length and SHA-256 of a file, read in pieces.
+///
+/// # Errors
+/// When it can't be read.
+pub fn digest(path: &Path) -> io::Result<(u64, String)> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0u8; 1 << 16];
+    let mut size = 0u64;
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok((size, hex::encode(hash.finalize()))),
+            n => {
+                hash.update(&buffer[..n]);
+                size += n as u64;
+            }
+        }
+    }
+}

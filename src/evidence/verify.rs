@@ -1,0 +1,375 @@
+//! Verifies a bundle: recomputes the chain, the digests and the findings.
+//!
+//! What it proves without a signature is integrity: the parts fit together and the findings
+//! follow from the records. It does not prove who made the bundle.
+
+use super::EvidenceError;
+use super::layout::RunDir;
+use super::load;
+use super::manifest::{self, Manifest};
+use crate::history::reader::check_anchors;
+use crate::history::record::Record;
+use crate::history::recorder::Anchor;
+use crate::journal::chain::ChainCheck;
+use crate::journal::entry::JournalEvent;
+use crate::journal::reader::{self, Journal};
+use crate::journal::summary::RunSummary;
+use crate::timeline::EvidenceInput;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+mod difference;
+
+pub use difference::{Difference, differences};
+
+/// Recomputes findings from evidence.
+pub struct Judge<'a> {
+    /// Version of this judge, as it stands in `judge` of `report.json`.
+    pub version: &'a str,
+    /// The bytes of `report.json` for this evidence and journal head.
+    pub report: &'a dyn Fn(&EvidenceInput, &str) -> Result<Vec<u8>, String>,
+}
+
+/// Result of a verification.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifyReport {
+    /// Run id, as the journal has it; empty when there is no readable journal.
+    pub run: String,
+    /// In the order in which they were made.
+    pub checks: Vec<Check>,
+    /// The first thing that is not as it should be.
+    pub first_difference: Option<String>,
+    /// Another judge version's findings differ from this one's. Not an integrity failure.
+    pub other_opinion: Option<OtherOpinion>,
+    /// What the result stands for.
+    pub statement: String,
+}
+
+/// One check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Check {
+    /// Name.
+    pub name: &'static str,
+    /// Whether it held.
+    pub ok: bool,
+    /// What was checked, or what differs.
+    pub detail: String,
+}
+
+/// What another judge version found and what this one finds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OtherOpinion {
+    /// Version in the report.
+    pub judge: String,
+    /// This version.
+    pub ours: String,
+    /// Where they differ, first ones first.
+    pub differences: Vec<Difference>,
+}
+
+impl VerifyReport {
+    /// Every check held.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.checks.iter().all(|c| c.ok)
+    }
+}
+
+/// Most differences between two judges that are shown.
+const MAX_DIFFERENCES: usize = 20;
+
+/// Verifies a bundle.
+///
+/// # Errors
+/// [`EvidenceError::NotARun`] and [`EvidenceError::Newer`]; everything else is a check that failed.
+pub fn verify(path: &Path, judge: &Judge<'_>) -> Result<VerifyReport, EvidenceError> {
+    let dir = RunDir::open(path)?;
+    let mut checks = Checks::default();
+    let manifest = match Manifest::read(&dir) {
+        Ok(Some(manifest)) => {
+            checks.held("manifest", format!("format {}", manifest.format_version));
+            Some(manifest)
+        }
+        Ok(None) => {
+            let what = "there is none: the run was not finished\n  hint: `quakeproof recover` ends it";
+            checks.failed("manifest", format!("manifest.json: {what}"));
+            None
+        }
+        Err(newer @ EvidenceError::Newer { .. }) => return Err(newer),
+        Err(e) => {
+            checks.failed("manifest", e.to_string());
+            None
+        }
+    };
+    if let Some(manifest) = &manifest {
+        checks.add("files", check_files(&dir, manifest));
+    }
+    let journal = match reader::read(&dir.journal()) {
+        Ok(journal) => journal,
+        Err(crate::journal::JournalError::Newer { path, found, supported }) => {
+            return Err(EvidenceError::Newer { path, found, supported });
+        }
+        Err(e) => {
+            checks.failed("journal", e.to_string());
+            return Ok(checks.report(String::new(), None));
+        }
+    };
+    let summary = RunSummary::of(&journal.entries);
+    checks.add("journal", check_journal(&journal, manifest.as_ref()));
+    checks.add("protocol", check_protocol(&summary));
+    checks.add("drill", check_drill(&dir, &summary));
+    checks.add("plan", check_plan(&dir, &summary));
+    checks.add("binding", check_binding(&dir, &summary));
+    checks.add("histories", check_histories(&dir, &journal));
+    checks.add("agent", check_agent_logs(&dir));
+    let opinion = check_findings(&dir, judge, &mut checks);
+    Ok(checks.report(summary.run, opinion))
+}
+
+#[derive(Default)]
+struct Checks(Vec<Check>);
+
+impl Checks {
+    fn held(&mut self, name: &'static str, detail: impl Into<String>) {
+        self.0.push(Check { name, ok: true, detail: detail.into() });
+    }
+
+    fn failed(&mut self, name: &'static str, detail: impl Into<String>) {
+        self.0.push(Check { name, ok: false, detail: detail.into() });
+    }
+
+    fn add(&mut self, name: &'static str, result: Result<String, String>) {
+        let ok = result.is_ok();
+        self.0.push(Check { name, ok, detail: result.unwrap_or_else(|what| what) });
+    }
+
+    fn report(self, run: String, other_opinion: Option<OtherOpinion>) -> VerifyReport {
+        let first = self.0.iter().find(|c| !c.ok).map(|c| c.detail.clone());
+        let statement = match &first {
+            None => "unsigned: integrity only, origin unproven",
+            Some(_) => "invalid: the parts do not fit together",
+        };
+        VerifyReport {
+            run,
+            checks: self.0,
+            first_difference: first,
+            other_opinion,
+            statement: statement.to_owned(),
+        }
+    }
+}
+
+fn check_files(dir: &RunDir, manifest: &Manifest) -> Result<String, String> {
+    let present = dir.files().map_err(|e| e.to_string())?;
+    let mut listed = BTreeSet::new();
+    for file in &manifest.files {
+        if !listed.insert(file.path.as_str()) {
+            return Err(format!("{}: stands twice in the manifest", file.path));
+        }
+        if !present.contains(&file.path) {
+            return Err(format!("{}: missing", file.path));
+        }
+        let (size, sha256) =
+            manifest::digest(&dir.path().join(&file.path)).map_err(|e| format!("{}: {e}", file.path))?;
+        if size != file.size_bytes {
+            return Err(format!("{}: {size} bytes, the manifest says {}", file.path, file.size_bytes));
+        }
+        if sha256 != file.sha256 {
+            return Err(format!("{}: SHA-256 is {sha256}, the manifest says {}", file.path, file.sha256));
+        }
+    }
+    match present.iter().find(|path| !listed.contains(path.as_str())) {
+        Some(extra) => Err(format!("{extra}: not in the manifest")),
+        None => Ok(format!("{} files as in the manifest", listed.len())),
+    }
+}
+
+fn check_journal(journal: &Journal, manifest: Option<&Manifest>) -> Result<String, String> {
+    let entries = journal.entries.len() as u64;
+    if !journal.torn.is_empty() {
+        return Err(format!("journal.jsonl: line {} is torn ({} bytes)", entries + 1, journal.torn.len()));
+    }
+    if let Some(Manifest { journal: end, run, .. }) = manifest {
+        if end.entries != entries {
+            return Err(format!("journal.jsonl: {entries} entries, the manifest says {}", end.entries));
+        }
+        if end.head != journal.head.to_string() {
+            return Err(format!(
+                "journal.jsonl line {entries}: its hash is {}, the manifest says {}",
+                journal.head, end.head
+            ));
+        }
+        if *run != RunSummary::of(&journal.entries).run {
+            return Err(format!("manifest.json: it is of run {run:?}, the journal is of another"));
+        }
+    }
+    Ok(format!("{entries} entries, one chain"))
+}
+
+/// No injection without a durable undo, and an orderly end.
+fn check_protocol(summary: &RunSummary) -> Result<String, String> {
+    if let Some(violation) = summary.violations.first() {
+        return Err(format!("journal.jsonl: {violation}"));
+    }
+    if summary.closed.is_none() {
+        return Err("journal.jsonl: the run was not closed".to_owned());
+    }
+    Ok("every injection was armed before it, the run was closed".to_owned())
+}
+
+fn check_digest(dir: &RunDir, name: &str, expected: &str, says: &str) -> Result<(), String> {
+    let (_, found) = manifest::digest(&dir.path().join(name)).map_err(|e| format!("{name}: {e}"))?;
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("{name}: SHA-256 is {found}, {says} says {expected}"))
+    }
+}
+
+fn check_drill(dir: &RunDir, summary: &RunSummary) -> Result<String, String> {
+    check_digest(dir, "drill.yaml", &summary.drill_digest, "the journal")?;
+    Ok("the one that the journal opened with".to_owned())
+}
+
+fn check_plan(dir: &RunDir, summary: &RunSummary) -> Result<String, String> {
+    check_digest(dir, "plan.json", &summary.plan_digest, "the journal")?;
+    let plan = load::read_plan(dir).map_err(|e| e.to_string())?;
+    if plan.drill_digest != summary.drill_digest {
+        return Err("plan.json: drillDigest is not that of drill.yaml".to_owned());
+    }
+    Ok("the one that the journal opened with".to_owned())
+}
+
+fn check_binding(dir: &RunDir, summary: &RunSummary) -> Result<String, String> {
+    let bound = summary.binding.as_ref();
+    if !dir.binding().exists() {
+        return match bound {
+            None => Ok("the run ended before it".to_owned()),
+            Some(_) => Err("binding.json: missing".to_owned()),
+        };
+    }
+    let bytes = std::fs::read(dir.binding()).map_err(|e| format!("binding.json: {e}"))?;
+    let found: Value = serde_json::from_slice(&bytes).map_err(|e| format!("binding.json: {e}"))?;
+    let expected = serde_json::to_value(bound).map_err(|e| e.to_string())?;
+    match differences(&expected, &found, 1).first() {
+        None => Ok("equal to the journal's".to_owned()),
+        Some(d) => Err(format!("binding.json {}: it is {}, the journal says {}", d.path, d.second, d.first)),
+    }
+}
+
+fn check_histories(dir: &RunDir, journal: &Journal) -> Result<String, String> {
+    let mut anchors: BTreeMap<&str, Vec<Anchor>> = BTreeMap::new();
+    for entry in &journal.entries {
+        if let JournalEvent::HistoryAnchored { file, bytes, records, sha256 } = &entry.event {
+            let anchor =
+                Anchor { file: file.clone(), bytes: *bytes, records: *records, sha256: sha256.clone() };
+            anchors.entry(file).or_default().push(anchor);
+        }
+    }
+    let files = load::history_files(dir).map_err(|e| e.to_string())?;
+    if let Some(missing) = anchors.keys().find(|file| !files.iter().any(|f| f == *file)) {
+        return Err(format!("{missing}: missing, the journal anchored it"));
+    }
+    let mut unanchored = Vec::new();
+    for file in &files {
+        let path = dir.path().join(file);
+        let rest = check_anchors(&path, anchors.get(file.as_str()).map_or(&[], Vec::as_slice))
+            .map_err(|e| e.to_string())?;
+        if rest.bytes > 0 {
+            unanchored.push(format!("{file}: {} records, {} bytes", rest.records, rest.bytes));
+        }
+        let history = crate::history::reader::read(&path).map_err(|e| e.to_string())?;
+        check_opened(file, history.records.first())?;
+    }
+    let count = files.len();
+    Ok(match unanchored.as_slice() {
+        [] => format!("{count} histories, every record anchored"),
+        rest => format!("{count} histories; behind the last anchor: {}", rest.join("; ")),
+    })
+}
+
+/// A history under another client's name would be judged as that client's.
+fn check_opened(file: &str, first: Option<&Record>) -> Result<(), String> {
+    match first {
+        None => Ok(()),
+        Some(Record::Opened { client, .. }) if format!("histories/{client}.jsonl") == file => Ok(()),
+        Some(Record::Opened { client, .. }) => {
+            Err(format!("{file} line 1: it is the history of `{}`", client.escape_debug()))
+        }
+        Some(_) => Err(format!("{file} line 1: it does not open the history")),
+    }
+}
+
+/// The agent's log has the journal's chain; its last line may be torn when the agent was killed.
+fn check_agent_logs(dir: &RunDir) -> Result<String, String> {
+    let mut files = dir.files().map_err(|e| e.to_string())?;
+    files.retain(|f| f.starts_with("agent/") && f.ends_with(".jsonl"));
+    for file in &files {
+        let bytes = std::fs::read(dir.path().join(file)).map_err(|e| format!("{file}: {e}"))?;
+        let mut chain = ChainCheck::default();
+        for line in bytes.split_inclusive(|b| *b == b'\n') {
+            let Some(line) = line.strip_suffix(b"\n") else { break };
+            let at = chain.lines() + 1;
+            let value: Value = serde_json::from_slice(line).map_err(|e| format!("{file} line {at}: {e}"))?;
+            chain
+                .follow(line, value["prev"].as_str().unwrap_or_default())
+                .map_err(|what| format!("{file} line {at}: {what}"))?;
+        }
+    }
+    Ok(format!("{} logs, each one chain", files.len()))
+}
+
+fn check_findings(dir: &RunDir, judge: &Judge<'_>, checks: &mut Checks) -> Option<OtherOpinion> {
+    match compare_findings(dir, judge) {
+        Ok(Compared::Same) => {
+            checks.held("findings", format!("recomputed, the same (judge {})", judge.version))
+        }
+        Ok(Compared::Differ(what)) | Err(what) => checks.failed("findings", what),
+        Ok(Compared::OtherJudge(opinion)) => {
+            let detail = match opinion.differences.len() {
+                0 => format!("judge {} and judge {} agree", opinion.judge, opinion.ours),
+                _ => {
+                    format!("judge {} found other than judge {}: both are shown", opinion.judge, opinion.ours)
+                }
+            };
+            checks.held("findings", detail);
+            return (!opinion.differences.is_empty()).then_some(opinion);
+        }
+    }
+    None
+}
+
+enum Compared {
+    Same,
+    Differ(String),
+    OtherJudge(OtherOpinion),
+}
+
+fn compare_findings(dir: &RunDir, judge: &Judge<'_>) -> Result<Compared, String> {
+    let stored = std::fs::read(dir.report_json()).map_err(|e| format!("report.json: {e}"))?;
+    let loaded = load::load_with_head(dir.path()).map_err(|e| e.to_string())?;
+    let computed = (judge.report)(&loaded.input, &loaded.journal_head)?;
+    if stored == computed {
+        return Ok(Compared::Same);
+    }
+    let parse =
+        |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).map_err(|e| format!("report.json: {e}"));
+    let (stored, computed) = (parse(&stored)?, parse(&computed)?);
+    let by = stored["judge"].as_str().unwrap_or("unknown").to_owned();
+    if by != judge.version {
+        let mut differences = differences(&stored, &computed, MAX_DIFFERENCES + 1);
+        differences.retain(|d| d.path != "$.judge");
+        differences.truncate(MAX_DIFFERENCES);
+        let ours = judge.version.to_owned();
+        return Ok(Compared::OtherJudge(OtherOpinion { judge: by, ours, differences }));
+    }
+    Ok(Compared::Differ(match differences(&stored, &computed, 1).first() {
+        Some(d) => format!("report.json {}: it says {}, recomputed {}", d.path, d.first, d.second),
+        None => "report.json: the same values, but not the bytes that this judge writes".to_owned(),
+    }))
+}

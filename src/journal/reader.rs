@@ -1,0 +1,288 @@
+//! Reads a journal line by line, following its chain.
+
+use super::chain::{ChainCheck, Head};
+use super::entry::{Entry, FORMAT_VERSION, JournalEvent};
+use super::error::JournalError;
+use crate::clock::{BootId, MonoNs, WallTime};
+use serde::Deserialize;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// Longest line accepted, bytes; a forged journal must not exhaust memory.
+const MAX_LINE: u64 = 16 << 20;
+
+/// A whole journal.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    /// Every entry; entry `n` is line `n + 1`.
+    pub entries: Vec<Entry>,
+    /// Hash of the last entry.
+    pub head: Head,
+    /// Bytes of the whole lines.
+    pub bytes: u64,
+    /// What follows the last newline: a write that was cut short. It was never durable.
+    pub torn: Vec<u8>,
+}
+
+/// Reads and checks a whole journal.
+///
+/// # Errors
+/// When it can't be read, a line is not an entry, the chain breaks, or the format is of
+/// another major version. A torn last line is not an error.
+pub fn read(path: &Path) -> Result<Journal, JournalError> {
+    let file = File::open(path).map_err(|e| JournalError::from_io(path, e))?;
+    let mut reader = JournalReader::new(path, BufReader::new(file));
+    let mut entries = Vec::new();
+    for entry in reader.by_ref() {
+        entries.push(entry?);
+    }
+    Ok(Journal { entries, head: reader.head(), bytes: reader.bytes, torn: reader.torn })
+}
+
+/// Yields the entries of a journal; ends before a torn last line.
+pub struct JournalReader<R> {
+    path: PathBuf,
+    input: R,
+    chain: ChainCheck,
+    bytes: u64,
+    torn: Vec<u8>,
+    newer_minor: bool,
+    ended: bool,
+}
+
+impl<R: BufRead> JournalReader<R> {
+    /// Reads from `input`; `path` is for messages.
+    pub fn new(path: &Path, input: R) -> Self {
+        Self {
+            path: path.to_owned(),
+            input,
+            chain: ChainCheck::default(),
+            bytes: 0,
+            torn: Vec::new(),
+            newer_minor: false,
+            ended: false,
+        }
+    }
+
+    /// Hash of the last entry yielded.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        self.chain.head()
+    }
+
+    /// What follows the last newline, once the entries are exhausted.
+    #[must_use]
+    pub fn torn(&self) -> &[u8] {
+        &self.torn
+    }
+
+    fn next_entry(&mut self) -> Result<Option<Entry>, JournalError> {
+        let mut line = Vec::new();
+        self.input
+            .by_ref()
+            .take(MAX_LINE)
+            .read_until(b'\n', &mut line)
+            .map_err(|e| JournalError::from_io(&self.path, e))?;
+        if line.pop_if(|last| *last == b'\n').is_none() {
+            if line.len() as u64 >= MAX_LINE {
+                return Err(self.corrupt(format!("longer than {MAX_LINE} bytes")));
+            }
+            self.torn = line;
+            return Ok(None);
+        }
+        let entry = self.parse(&line)?;
+        if entry.seq != self.chain.lines() {
+            return Err(self.corrupt(format!("`seq` is {}, expected {}", entry.seq, self.chain.lines())));
+        }
+        let followed = self.chain.follow(&line, &entry.prev);
+        followed.map_err(|what| self.corrupt(what))?;
+        self.bytes += line.len() as u64 + 1;
+        Ok(Some(entry))
+    }
+
+    fn parse(&mut self, line: &[u8]) -> Result<Entry, JournalError> {
+        if self.chain.lines() == 0 {
+            self.check_format(line)?;
+        }
+        match serde_json::from_slice::<Entry>(line) {
+            Ok(entry) => Ok(entry),
+            Err(_) if self.newer_minor => self.parse_outline(line),
+            Err(e) => Err(self.corrupt(format!("not a journal entry: {e}"))),
+        }
+    }
+
+    /// The first line must open a run, in a format that this version reads.
+    fn check_format(&mut self, line: &[u8]) -> Result<(), JournalError> {
+        let value: Value =
+            serde_json::from_slice(line).map_err(|e| self.corrupt(format!("not a journal entry: {e}")))?;
+        let found =
+            value.pointer("/event/runOpened/formatVersion").and_then(Value::as_str).ok_or_else(|| {
+                self.corrupt("the first entry is not `runOpened` with a `formatVersion`".into())
+            })?;
+        match compare_format(found) {
+            Format::Read => Ok(()),
+            Format::NewerMinor => {
+                self.newer_minor = true;
+                Ok(())
+            }
+            Format::Refused => Err(JournalError::Newer {
+                path: self.path.clone(),
+                found: found.chars().take(20).collect(),
+                supported: FORMAT_VERSION,
+            }),
+        }
+    }
+
+    /// An entry whose event this version does not know.
+    fn parse_outline(&self, line: &[u8]) -> Result<Entry, JournalError> {
+        let outline: Outline =
+            serde_json::from_slice(line).map_err(|e| self.corrupt(format!("not a journal entry: {e}")))?;
+        let kind = match &outline.event {
+            Value::Object(map) => map.keys().next().cloned().unwrap_or_default(),
+            Value::String(kind) => kind.clone(),
+            _ => return Err(self.corrupt("`event` is neither an object nor a name".into())),
+        };
+        let Outline { prev, seq, at, mono_ns, boot, .. } = outline;
+        Ok(Entry { prev, seq, at, mono_ns, boot, event: JournalEvent::Other { kind } })
+    }
+
+    fn corrupt(&self, what: String) -> JournalError {
+        JournalError::Corrupt { path: self.path.clone(), line: self.chain.lines() + 1, what }
+    }
+}
+
+impl<R: BufRead> Iterator for JournalReader<R> {
+    type Item = Result<Entry, JournalError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.next_entry().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+/// The parts of an entry that no minor version changes.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outline {
+    prev: String,
+    seq: u64,
+    at: WallTime,
+    mono_ns: MonoNs,
+    boot: BootId,
+    event: Value,
+}
+
+enum Format {
+    Read,
+    NewerMinor,
+    Refused,
+}
+
+fn compare_format(found: &str) -> Format {
+    let parse = |text: &str| -> Option<(u32, u32)> {
+        let (major, minor) = text.split_once('.')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    };
+    let ours = parse(FORMAT_VERSION).expect("the constant is major.minor");
+    match parse(found) {
+        Some((major, minor)) if major == ours.0 && minor > ours.1 => Format::NewerMinor,
+        Some((major, _)) if major == ours.0 => Format::Read,
+        _ => Format::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::samples;
+
+    fn parse(text: &str) -> Result<(Vec<Entry>, Vec<u8>), JournalError> {
+        let mut reader = JournalReader::new(Path::new("journal.jsonl"), text.as_bytes());
+        let entries = reader.by_ref().collect::<Result<Vec<_>, _>>()?;
+        Ok((entries, reader.torn().to_vec()))
+    }
+
+    /// Rewrites a journal as one of another format version, with its chain made good.
+    fn rechained(lines: &[String]) -> String {
+        let mut head = Head::START;
+        let mut out = String::new();
+        for line in lines {
+            let mut value: Value = serde_json::from_str(line).unwrap();
+            value["prev"] = head.to_string().into();
+            let line = value.to_string();
+            head = head.then(line.as_bytes());
+            out.push_str(&line);
+            out.push('\n');
+        }
+        out
+    }
+
+    fn lines_with_version(version: &str) -> Vec<String> {
+        let text = samples::journal_text();
+        let lines = text.lines().map(str::to_owned);
+        let version = format!(r#""formatVersion":"{version}""#);
+        lines
+            .map(|line| line.replace(r#""formatVersion":"1.0","run""#, &format!("{version},\"run\"")))
+            .collect()
+    }
+
+    #[test]
+    fn a_torn_last_line_is_not_an_error_and_is_kept_apart() {
+        let text = samples::journal_text();
+        let whole = parse(&text).unwrap().0.len();
+        let (entries, torn) = parse(&text[..text.len() - 1]).unwrap();
+        assert_eq!(entries.len(), whole - 1);
+        assert_eq!(torn, text.lines().last().unwrap().as_bytes());
+    }
+
+    #[test]
+    fn a_damaged_line_in_the_middle_is_named() {
+        let text = samples::journal_text().replacen("\"etcd-1\"", "\"etcd-9\"", 1);
+        let line = 1 + text.lines().position(|l| l.contains("etcd-9")).unwrap() as u64;
+        match parse(&text).unwrap_err() {
+            // The change shows in the `prev` of the next line, which names the changed one.
+            JournalError::Corrupt { line: at, what, .. } => {
+                assert_eq!(at, line + 1);
+                assert!(what.contains(&format!("line {line} was changed")), "{what}");
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_newer_major_format_is_refused_with_the_way_out() {
+        let error = parse(&rechained(&lines_with_version("2.0"))).unwrap_err();
+        assert!(matches!(error, JournalError::Newer { .. }));
+        assert!(error.to_string().contains("format 2.0"), "{error}");
+        assert!(error.to_string().contains("hint: use the quakeproof version"), "{error}");
+    }
+
+    #[test]
+    fn a_newer_minor_format_is_read_and_its_new_events_kept() {
+        let mut lines = lines_with_version("1.9");
+        let event =
+            r#"{"prev":"","seq":1,"at":"x","monoNs":5,"boot":"b","event":{"moonPhase":{"full":true}}}"#;
+        lines.insert(1, event.to_owned());
+        for (seq, line) in lines.iter_mut().enumerate() {
+            let mut value: Value = serde_json::from_str(line).unwrap();
+            value["seq"] = seq.into();
+            *line = value.to_string();
+        }
+        let (entries, _) = parse(&rechained(&lines)).unwrap();
+        assert_eq!(entries[1].event, JournalEvent::Other { kind: "moonPhase".into() });
+        assert_eq!(entries.len(), lines.len());
+    }
+
+    #[test]
+    fn an_unknown_event_in_our_own_format_is_corruption() {
+        let mut lines = lines_with_version("1.0");
+        lines[1] = lines[1].replacen("\"clusterCreating\"", "\"clusterDreaming\"", 1);
+        assert!(matches!(parse(&rechained(&lines)), Err(JournalError::Corrupt { line: 2, .. })));
+    }
+}

@@ -1,0 +1,3 @@
+//! When operations are due, and the account of those that were not sent in time.
+
+pub mod pacer;

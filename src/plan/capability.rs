@@ -1,0 +1,63 @@
+//! What the parts of a drill need of a provider.
+
+use crate::drill::lint::{client_key, client_name, step_key};
+use crate::drill::spec::{Client, Drill, ProviderKind, Step};
+use crate::provider::Capability::{
+    self, AddressApiServers, ControlComponents, DeadMan, ReachEtcd, ReplaceEtcdData,
+};
+use std::collections::BTreeSet;
+
+/// What clusters of a provider can do, as far as a plan has to know before one exists.
+#[must_use]
+pub fn offered_by(provider: ProviderKind) -> BTreeSet<Capability> {
+    match provider {
+        ProviderKind::Local => {
+            [ControlComponents, ReplaceEtcdData, ReachEtcd, AddressApiServers, DeadMan].into()
+        }
+    }
+}
+
+/// Needs of each part: what it is, in words, and what it can't do without.
+pub(super) fn needs(drill: &Drill) -> Vec<(String, Vec<Capability>)> {
+    let steps = drill.spec.steps.iter().enumerate().filter_map(|(i, step)| {
+        let needs = match step {
+            Step::TakeSnapshot(_) => vec![ControlComponents, ReachEtcd],
+            Step::LoseEtcd(_) => vec![ControlComponents, ReplaceEtcdData, ReachEtcd, DeadMan],
+            Step::RestoreSnapshot(_) => vec![ControlComponents, ReplaceEtcdData, ReachEtcd],
+            Step::Hold(_) | Step::Observe(_) => return None,
+        };
+        Some((format!("step {} (`{}`)", i + 1, step_key(step)), needs))
+    });
+    let clients = drill.spec.clients.iter().map(|client| {
+        let needs = match client {
+            Client::EtcdWatcher(_) => ReachEtcd,
+            Client::LedgerWriter(_) | Client::GetReader(_) | Client::ListReader(_) | Client::Watcher(_) => {
+                AddressApiServers
+            }
+        };
+        (format!("client `{}` (`{}`)", client_name(client), client_key(client)), vec![needs])
+    });
+    steps.chain(clients).collect()
+}
+
+/// Parts that need what is not offered, in words.
+pub(super) fn missing(drill: &Drill, offered: &BTreeSet<Capability>) -> Vec<String> {
+    needs(drill)
+        .into_iter()
+        .filter_map(|(part, needs)| {
+            let lacking: Vec<&str> =
+                needs.iter().filter(|n| !offered.contains(n)).map(|n| words(*n)).collect();
+            (!lacking.is_empty()).then(|| format!("{part} needs {}", lacking.join(" and ")))
+        })
+        .collect()
+}
+
+fn words(capability: Capability) -> &'static str {
+    match capability {
+        ControlComponents => "components that can be stopped and started",
+        ReplaceEtcdData => "etcd data directories that can be moved aside",
+        ReachEtcd => "direct access to etcd",
+        AddressApiServers => "API servers that can be addressed one by one",
+        DeadMan => "faults that end by themselves when the runner dies",
+    }
+}

@@ -1,0 +1,270 @@
+//! What each client is predicted to see after a restore, by version and procedure.
+//!
+//! The rules, and how each was established:
+//! * GET without resourceVersion is a quorum read of etcd: always right.
+//! * Without a bump the restored store counts from the snapshot's revision again, so a
+//!   watch that goes on from its last revision asks for the future. etcd and every API
+//!   server accept that silently, deliver nothing until the revision is reached, and
+//!   never deliver what was written in between (executed on 1.37.2 with etcd 3.7.3 and
+//!   on 1.30.4 with etcd 3.5.21).
+//! * An API server that keeps running feeds its cache from such a watch, so what the
+//!   cache answers is the lost timeline. Up to Kubernetes 1.30 that is LIST at
+//!   resourceVersion 0; from 1.31 on (`ConsistentListFromCache`) LIST without
+//!   resourceVersion too, with `limit` or without (executed on both).
+//! * An API server that is restarted builds its cache anew: LIST is right, watches of
+//!   clients are not (executed on 1.37.2).
+//! * A bump past the old revision with the old revisions marked compacted ends every
+//!   watch: etcd says "compacted", the API server lists again and ends its clients'
+//!   watches with 410 (executed on 1.37.2). A smaller bump leaves watches in the future.
+
+use super::expand::writes_per_second;
+use super::versions::minor;
+use super::{PlannedObjective, PredictedView, Prediction, Versions};
+use crate::check::objectives::{Rto, RtoFrom, RtoTo};
+use crate::client::spec::ListResourceVersion;
+use crate::drill::lint::{client_name, objective_name};
+use crate::drill::spec::{Client, Drill, Objective, RestoreSnapshot, Step};
+use std::time::Duration;
+
+/// First minor version of Kubernetes that answers LIST without resourceVersion from its cache.
+const CONSISTENT_LIST_FROM_CACHE: u32 = 31;
+
+/// A prediction per client of the drill; none when no restore follows a loss.
+pub(super) fn predictions(drill: &Drill, versions: &Versions) -> Vec<Prediction> {
+    let Some(procedure) = Procedure::of(drill, versions) else { return Vec::new() };
+    drill.spec.clients.iter().filter_map(|client| procedure.predict(client)).collect()
+}
+
+/// Whether the bump leads past every revision that the lost timeline reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Past {
+    /// There is none, or it is certainly too small.
+    No,
+    /// That depends on how many revisions are lost.
+    Perhaps,
+    /// Certainly.
+    Yes,
+}
+
+/// What decides about every client.
+struct Procedure<'a> {
+    versions: &'a Versions,
+    past: Past,
+    bump: Option<u64>,
+    /// Revisions that the drill's own writers are expected to lose.
+    expected_lost: u64,
+    api_servers_restarted: bool,
+}
+
+impl<'a> Procedure<'a> {
+    fn of(drill: &Drill, versions: &'a Versions) -> Option<Self> {
+        let (restore, lost_for) = restore(drill)?;
+        let bump = restore.bump_revision.amount();
+        let expected_lost = writes_per_second(drill).saturating_mul(lost_for.as_secs().saturating_add(1));
+        Some(Self {
+            versions,
+            past: reaches(bump, expected_lost),
+            bump,
+            expected_lost,
+            api_servers_restarted: restore.restart.api_servers,
+        })
+    }
+
+    fn predict(&self, client: &Client) -> Option<Prediction> {
+        let watch = matches!(client, Client::Watcher(_) | Client::EtcdWatcher(_));
+        let lies = match client {
+            Client::LedgerWriter(_) => return None,
+            Client::GetReader(_) => false,
+            Client::ListReader(list) => self.list_lies(list.resource_version),
+            Client::Watcher(_) | Client::EtcdWatcher(_) => self.past != Past::Yes,
+        };
+        let after = if lies { PredictedView::LostTimeline } else { PredictedView::True };
+        let before = if self.past == Past::Yes { PredictedView::NotApplicable } else { after };
+        Some(Prediction {
+            client: client_name(client).to_owned(),
+            before_passing: before,
+            after_passing: after,
+            gone_410: watch && self.past == Past::Yes,
+            source: self.source(client),
+        })
+    }
+
+    fn list_lies(&self, resource_version: ListResourceVersion) -> bool {
+        let cached = match resource_version {
+            ListResourceVersion::Zero => true,
+            // A version that can't be read is taken for a new one.
+            ListResourceVersion::Unset => {
+                minor(&self.versions.kubernetes).is_none_or(|m| m >= CONSISTENT_LIST_FROM_CACHE)
+            }
+        };
+        cached && !self.api_servers_restarted && self.past != Past::Yes
+    }
+
+    fn source(&self, client: &Client) -> String {
+        let rule = match (client, self.past) {
+            (Client::GetReader(_), _) => "a GET without resourceVersion is a quorum read of etcd".to_owned(),
+            (Client::ListReader(_), Past::Yes) => {
+                "etcd ends the cache's watch as compacted, so the cache is built anew".to_owned()
+            }
+            (Client::EtcdWatcher(_), Past::Yes) => {
+                "etcd cancels the watch as compacted; it lists again and goes on".to_owned()
+            }
+            (_, Past::Yes) => {
+                "the API server lists again and ends the watch with 410; the client lists again".to_owned()
+            }
+            (Client::ListReader(_), _) if self.api_servers_restarted => {
+                "a restarted API server builds its cache from the restored store".to_owned()
+            }
+            (Client::ListReader(list), _) => self.list_rule(list.resource_version),
+            (Client::EtcdWatcher(_), _) => {
+                "the watch goes on from its last revision + 1, which the restored store \
+                has not reached: accepted in silence, then resumed with every event in between missing"
+                    .to_owned()
+            }
+            _ => {
+                "the watch goes on from its last resourceVersion, which the restored store has not reached: \
+                accepted in silence, then resumed with every event in between missing"
+                    .to_owned()
+            }
+        };
+        format!("{rule} ({}{})", self.where_seen(client), self.caveat(client))
+    }
+
+    fn list_rule(&self, resource_version: ListResourceVersion) -> String {
+        match (resource_version, self.list_lies(resource_version)) {
+            (ListResourceVersion::Zero, _) => "LIST at resourceVersion 0 is answered by the cache, which stays on \
+                the lost timeline while the API server keeps running"
+                .to_owned(),
+            (ListResourceVersion::Unset, true) => "from 1.31 on LIST without resourceVersion is answered by the \
+                cache once it is at etcd's revision or above, and the lost timeline is above; limit makes no difference"
+                .to_owned(),
+            (ListResourceVersion::Unset, false) => {
+                "up to 1.30 LIST without resourceVersion is read from etcd, with limit or without".to_owned()
+            }
+        }
+    }
+
+    /// Which real versions the rule was seen on.
+    fn where_seen(&self, client: &Client) -> &'static str {
+        match (client, self.past, self.api_servers_restarted) {
+            (Client::EtcdWatcher(_), ..) => "executed on etcd 3.4.23, 3.7.3",
+            (_, Past::Yes, _) | (_, _, true) => "executed on Kubernetes 1.37.2 with etcd 3.7.3",
+            _ => "executed on Kubernetes 1.37.2 with etcd 3.7.3 and 1.30.4 with etcd 3.5.21",
+        }
+    }
+
+    /// Both outcomes, where the bump alone does not decide.
+    fn caveat(&self, client: &Client) -> String {
+        let (Past::Perhaps, Some(bump)) = (self.past, self.bump) else { return String::new() };
+        if matches!(client, Client::GetReader(_)) {
+            return String::new();
+        }
+        format!(
+            "; a bump of {bump} is close to the {} revisions expected to be lost: if fewer are lost than it adds, \
+             watches end with 410 and every view is right, if more, it is as without a bump",
+            self.expected_lost
+        )
+    }
+}
+
+/// The drill's own writers are not alone (leases are renewed, controllers write), and
+/// they may be slower than asked: decided only outside a factor of 4 and a half, and
+/// never for a bump below what idle components write by themselves.
+fn reaches(bump: Option<u64>, expected_lost: u64) -> Past {
+    match bump {
+        None => Past::No,
+        Some(n) if n >= expected_lost.saturating_mul(4).saturating_add(1_000) => Past::Yes,
+        Some(n) if n < expected_lost / 2 => Past::No,
+        Some(_) => Past::Perhaps,
+    }
+}
+
+/// The restore that ends the loss, and how long clients write that it loses.
+fn restore(drill: &Drill) -> Option<(&RestoreSnapshot, Duration)> {
+    let steps = &drill.spec.steps;
+    let lost = steps.iter().position(|s| matches!(s, Step::LoseEtcd(_)))?;
+    let restore = steps[lost..].iter().find_map(|s| match s {
+        Step::RestoreSnapshot(r) => Some(r),
+        _ => None,
+    })?;
+    let taken =
+        steps[..lost].iter().rposition(|s| matches!(s, Step::TakeSnapshot(t) if t.name == restore.from))?;
+    let held = steps[taken..lost].iter().map(|s| match s {
+        Step::Hold(h) => h.duration.0,
+        _ => Duration::ZERO,
+    });
+    Some((restore, held.fold(Duration::ZERO, Duration::saturating_add)))
+}
+
+/// Objectives, each with what is expected of it in words.
+pub(super) fn objectives(drill: &Drill, predictions: &[Prediction]) -> Vec<PlannedObjective> {
+    let planned = |objective: &Objective| PlannedObjective {
+        name: objective_name(objective).to_owned(),
+        objective: objective.clone(),
+        predicted: match objective {
+            Objective::Rto(o) => rto(drill, o, predictions),
+            Objective::Rpo(_) => rpo(drill),
+            Objective::NoClientOnLostTimeline(_) => timeline(predictions),
+        },
+    };
+    drill.spec.objectives.iter().map(planned).collect()
+}
+
+fn rto(drill: &Drill, o: &Rto, predictions: &[Prediction]) -> Option<String> {
+    let (restore, _) = restore(drill)?;
+    let from = match o.from {
+        RtoFrom::Fault => "the fault",
+        RtoFrom::RestoreCommand => "the restore command",
+    };
+    if o.to == RtoTo::FirstTrueList && !some_list_is_true(drill, predictions) {
+        return Some(
+            "missed: every LIST of this drill is predicted to show the lost timeline until an API server \
+            is restarted"
+                .to_owned(),
+        );
+    }
+    let work = if restore.restart.api_servers {
+        "etcdutl, one etcd start and one API server start: a few seconds"
+    } else {
+        "etcdutl and one etcd start, after which a running API server answers again by itself within about a \
+         second (1.1 s executed)"
+    };
+    Some(format!("met, if {} leaves room for it: {work}, counted from {from}", o.within))
+}
+
+fn some_list_is_true(drill: &Drill, predictions: &[Prediction]) -> bool {
+    let lists =
+        |name: &str| drill.spec.clients.iter().any(|c| matches!(c, Client::ListReader(l) if l.name == name));
+    predictions.iter().any(|p| p.after_passing == PredictedView::True && lists(&p.client))
+}
+
+fn rpo(drill: &Drill) -> Option<String> {
+    let (restore, held) = restore(drill)?;
+    let writes = u128::from(writes_per_second(drill)) * held.as_millis() / 1_000;
+    Some(format!(
+        "at least {}, about {writes} writes: what is acknowledged between snapshot `{}` and the fault is lost, \
+         whatever the procedure",
+        crate::drill::values::Span(held),
+        restore.from
+    ))
+}
+
+fn timeline(predictions: &[Prediction]) -> Option<String> {
+    if predictions.is_empty() {
+        return None;
+    }
+    let named = |wanted: fn(&Prediction) -> bool| {
+        let names: Vec<&str> = predictions.iter().filter(|p| wanted(p)).map(|p| p.client.as_str()).collect();
+        names.join(", ")
+    };
+    let lying = named(|p| p.after_passing == PredictedView::LostTimeline);
+    let right = named(|p| p.after_passing != PredictedView::LostTimeline);
+    Some(match (lying.is_empty(), right.is_empty()) {
+        (true, _) => format!("met: {right} see what etcd holds"),
+        (false, true) => format!("missed: {lying} are on the lost timeline"),
+        (false, false) => format!("missed: {lying} are on the lost timeline; {right} see what etcd holds"),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+use super::super::resolve::{ResolveInput, resolve};
+use super::super::{Plan, PredictedView};
+use super::*;
+
+const WITHOUT_BUMP: &str = include_str!("../../../scenarios/etcd/restore-without-bump.yaml");
+const BUMP_AND_MARK: &str = include_str!("../../../scenarios/etcd/restore-bump-and-mark.yaml");
+
+fn plan(text: &str, kubernetes: &str) -> Plan {
+    let input =
+        ResolveInput { kubernetes: Some(kubernetes.to_owned()), ..ResolveInput::plain("d.yaml", text) };
+    resolve(input).unwrap()
+}
+
+fn lying(plan: &Plan) -> Vec<&str> {
+    let lies = |p: &&Prediction| {
+        assert_eq!(p.before_passing, p.after_passing, "{} differs between phases", p.client);
+        p.after_passing == PredictedView::LostTimeline
+    };
+    plan.predictions.iter().filter(lies).map(|p| p.client.as_str()).collect()
+}
+
+#[test]
+fn without_bump_under_a_running_api_server_the_newer_version_lies_to_every_list() {
+    let all = ["lister", "lister-cached", "lister-paged", "watch", "etcd-watch"];
+    assert_eq!(lying(&plan(WITHOUT_BUMP, "v1.37.2")), all);
+    assert_eq!(lying(&plan(WITHOUT_BUMP, "v1.30.4")), ["lister-cached", "watch", "etcd-watch"]);
+}
+
+#[test]
+fn without_bump_a_restarted_api_server_lies_to_watches_only() {
+    let text = WITHOUT_BUMP.replace("apiServers: false", "apiServers: true");
+    for version in ["v1.37.2", "v1.30.4"] {
+        assert_eq!(lying(&plan(&text, version)), ["watch", "etcd-watch"]);
+    }
+}
+
+#[test]
+fn a_bump_past_the_old_revision_ends_watches_and_leaves_nobody_behind() {
+    let plan = plan(BUMP_AND_MARK, "v1.37.2");
+    for p in &plan.predictions {
+        assert_eq!(p.before_passing, PredictedView::NotApplicable, "{}", p.client);
+        assert_eq!(p.after_passing, PredictedView::True, "{}", p.client);
+        assert_eq!(p.gone_410, p.client.contains("watch"), "{}", p.client);
+    }
+}
+
+#[test]
+fn a_bump_near_the_number_of_lost_revisions_says_both_outcomes() {
+    let text = BUMP_AND_MARK.replace("bumpRevision: auto", "bumpRevision: 450");
+    let plan = plan(&text, "v1.37.2");
+    let watch = plan.predictions.iter().find(|p| p.client == "watch").unwrap();
+    assert_eq!(watch.after_passing, PredictedView::LostTimeline);
+    assert!(watch.source.contains("410") && watch.source.contains("as without a bump"), "{}", watch.source);
+}
+
+#[test]
+fn the_reach_of_a_bump_is_decided_only_where_it_is_certain() {
+    assert_eq!(reaches(None, 0), Past::No);
+    assert_eq!(reaches(Some(1), 0), Past::Perhaps);
+    assert_eq!(reaches(Some(100), 450), Past::No);
+    assert_eq!(reaches(Some(450), 450), Past::Perhaps);
+    assert_eq!(reaches(Some(1_000_000_000), 450), Past::Yes);
+    assert_eq!(reaches(Some(u64::MAX), u64::MAX), Past::Yes);
+}
+
+#[test]
+fn objectives_follow_from_what_clients_are_predicted_to_see() {
+    let of = |plan: &Plan, name: &str| {
+        plan.objectives.iter().find(|o| o.name == name).and_then(|o| o.predicted.clone()).unwrap()
+    };
+    let (new, old) = (plan(WITHOUT_BUMP, "v1.37.2"), plan(WITHOUT_BUMP, "v1.30.4"));
+    assert!(of(&new, "lists-true-again").starts_with("missed"));
+    assert!(of(&old, "lists-true-again").starts_with("met"));
+    assert!(of(&new, "no-client-on-lost-timeline").starts_with("missed: lister, "));
+    assert!(of(&plan(BUMP_AND_MARK, "v1.37.2"), "no-client-on-lost-timeline").starts_with("met"));
+    assert!(of(&new, "lost-writes").contains("about 400 writes"));
+}

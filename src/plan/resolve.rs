@@ -1,0 +1,165 @@
+//! From a drill file and what the caller overrides to a plan. Pure: no clock, no
+//! network, no environment; the same input gives the same plan.
+
+use super::digest::sha256_hex;
+use super::overrides::Overrides;
+use super::versions::{VersionError, pinned_pair};
+use super::{FORMAT_VERSION, Plan, PlannedCluster, capability, expand, predict, steps};
+use crate::drill::parameters::ParameterValues;
+use crate::drill::problem::DrillErrors;
+use crate::drill::{self, lint, parse};
+use crate::exit::ExitCode;
+use crate::provider::Capability;
+use std::collections::{BTreeMap, BTreeSet};
+use thiserror::Error;
+
+/// Everything that a plan is made of.
+#[derive(Debug, Clone)]
+pub struct ResolveInput<'a> {
+    /// Name of the drill file, for messages.
+    pub name: &'a str,
+    /// Its contents.
+    pub text: &'a str,
+    /// `--set key=value`: a declared parameter, or one of `cluster.provider`,
+    /// `cluster.kubernetes`, `cluster.name`, `cluster.topology.*`.
+    pub set: BTreeMap<String, String>,
+    /// `--kubernetes`, short for `--set cluster.kubernetes=…`.
+    pub kubernetes: Option<String>,
+    /// `--seed`; absent: derived from the drill file.
+    pub seed: Option<u64>,
+    /// `--profile`.
+    pub profile: Option<String>,
+    /// What the provider's clusters can do; absent: what its kind is known to offer.
+    pub capabilities: Option<BTreeSet<Capability>>,
+}
+
+impl<'a> ResolveInput<'a> {
+    /// A drill without any override.
+    #[must_use]
+    pub fn plain(name: &'a str, text: &'a str) -> Self {
+        Self {
+            name,
+            text,
+            set: BTreeMap::new(),
+            kubernetes: None,
+            seed: None,
+            profile: None,
+            capabilities: None,
+        }
+    }
+}
+
+/// Why there is no plan.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The drill file is wrong.
+    #[error("{0}")]
+    Drill(#[from] DrillErrors),
+    /// An override can't be applied.
+    #[error("--set {key}: {reason}")]
+    Override {
+        /// What was to be changed.
+        key: String,
+        /// Why not, and what can be.
+        reason: String,
+    },
+    /// The versions asked for are not available together.
+    #[error("{0}; `quakeproof toolchain list` shows every pair")]
+    Versions(#[from] VersionError),
+    /// The provider can't do what the drill needs.
+    #[error("this drill can't run with provider `{provider}`: {}", missing.join("; "))]
+    Capability {
+        /// The provider.
+        provider: String,
+        /// What needs what, in words.
+        missing: Vec<String>,
+    },
+}
+
+impl PlanError {
+    /// Exit code of a command that ends with this error.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            PlanError::Drill(_) | PlanError::Override { .. } | PlanError::Versions(_) => ExitCode::Usage,
+            PlanError::Capability { .. } => ExitCode::Refused,
+        }
+    }
+}
+
+/// Fixes everything that a drill leaves open.
+///
+/// # Errors
+/// When the drill or an override is wrong, versions are not pinned together, or
+/// the provider lacks a capability.
+pub fn resolve(input: ResolveInput<'_>) -> Result<Plan, PlanError> {
+    let overrides = Overrides::sort(&input.set, input.kubernetes.as_deref(), input.profile.as_deref())?;
+    let (drill, source, parameters) = read(&input, &overrides.parameters)?;
+    let mut drill = drill;
+    overrides.apply(&mut drill)?;
+    let problems = lint::lint(&drill, &source);
+    if problems.iter().any(|p| p.severity == drill::problem::Severity::Error) {
+        return Err(DrillErrors::new(source.name(), source.text(), problems).into());
+    }
+    let versions = {
+        let cluster = &drill.spec.cluster;
+        pinned_pair(cluster.kubernetes.as_deref(), cluster.etcd.as_deref())?
+    };
+    drill.spec.cluster.kubernetes = Some(versions.kubernetes.clone());
+    drill.spec.cluster.etcd = Some(versions.etcd.clone());
+    let provider = drill.spec.cluster.provider;
+    let offered = input.capabilities.clone().unwrap_or_else(|| capability::offered_by(provider));
+    let missing = capability::missing(&drill, &offered);
+    if !missing.is_empty() {
+        return Err(PlanError::Capability { provider: provider_name(provider), missing });
+    }
+    let drill_digest = sha256_hex(input.text.as_bytes());
+    let components = expand::components(drill.spec.cluster.topology);
+    let predictions = predict::predictions(&drill, &versions);
+    Ok(Plan {
+        format_version: FORMAT_VERSION.to_owned(),
+        seed: input.seed.unwrap_or_else(|| derived_seed(&drill_digest)),
+        drill_digest,
+        parameters,
+        overrides: overrides.listed(),
+        profile: input.profile.clone(),
+        clients: expand::clients(&drill, &components),
+        steps: steps::resolve(&drill, &components),
+        steady_state: drill.spec.steady_state.clone(),
+        objectives: predict::objectives(&drill, &predictions),
+        predictions,
+        limits: drill.spec.limits.clone(),
+        cluster: PlannedCluster {
+            name: "main".to_owned(),
+            provider,
+            standing: drill.spec.cluster.name.clone(),
+            versions,
+            topology: drill.spec.cluster.topology,
+            components,
+        },
+        drill,
+    })
+}
+
+type Read = (drill::spec::Drill, drill::source::SourceMap, BTreeMap<String, String>);
+
+fn read(input: &ResolveInput<'_>, values: &ParameterValues) -> Result<Read, DrillErrors> {
+    let (drill, source) = parse::parse(input.name, input.text, values)?;
+    let parameters = parse::settled_parameters(input.name, input.text, values)?;
+    Ok((drill, source, parameters))
+}
+
+fn provider_name(provider: drill::spec::ProviderKind) -> String {
+    match provider {
+        drill::spec::ProviderKind::Local => "local".to_owned(),
+    }
+}
+
+/// A seed that every reader of the JSON can hold exactly: 53 bits of the drill's digest.
+fn derived_seed(drill_digest: &str) -> u64 {
+    u64::from_str_radix(&drill_digest[..16], 16).unwrap_or_default() >> 11
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Who leads: the Lease of a leader-elected component.
+
+use crate::client::context::ClientContext;
+use crate::client::failure::FailureClass;
+use crate::client::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, stopped};
+use crate::client::objects::Lease;
+use crate::client::session::{Broken, Session, Setup};
+use crate::history::record::{Answer, Op, Outcome};
+use crate::load::pacer::{Account, ClosedLoop, Schedule, until};
+use hyper::Method;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// An answer later than this is none.
+pub const DEADLINE: Duration = Duration::from_secs(2);
+
+/// Asks until told to end.
+pub async fn run(ctx: ClientContext) {
+    if let Some((mut session, setup)) = Session::open(ctx) {
+        let end = observe(&mut session, &setup).await;
+        session.close(end);
+    }
+}
+
+async fn observe(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
+    let mut http = HttpClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
+    let name = lease_of(&setup.planned.name)
+        .ok_or_else(|| Broken::NoLease(setup.planned.name.clone(), LEASES.join(" or ")))?;
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{name}");
+    let mut pacer = ClosedLoop::new(Schedule::every(session.clock().mono(), setup.every_ns()?));
+    let stop = session.stop();
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(pacer.account()),
+            () = until(session.clock(), pacer.next_due()) => {}
+        }
+        let Some(slot) = pacer.take(session.clock().mono()) else { continue };
+        let (timing, result) =
+            session.timed(Some(slot.due), http.send(Method::GET, &path, None, DEADLINE)).await;
+        let outcome = result.map_or_else(stopped, |result| outcome_of(&result));
+        session.op(timing, Op::Lease { name: name.to_owned() }, outcome)?;
+    }
+}
+
+/// Leases that leader-elected components hold in `kube-system`.
+pub const LEASES: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
+
+/// The lease that a probe of this name reads: its name ends with the lease's,
+/// as in `lease-kube-scheduler`.
+#[must_use]
+pub fn lease_of(probe: &str) -> Option<&'static str> {
+    LEASES.into_iter().find(|lease| probe.ends_with(lease))
+}
+
+fn outcome_of(result: &Result<HttpAnswer, HttpFailure>) -> Outcome {
+    let Ok(answer) = result else { return failed_read(result) };
+    if !answer.is_success() {
+        return failed_read(result);
+    }
+    match serde_json::from_slice::<Lease<'_>>(&answer.body) {
+        Ok(lease) => Outcome::Ok(Answer {
+            revision: lease.metadata.revision(),
+            holder: lease.spec.holder_identity.map(Cow::into_owned),
+            ..Answer::default()
+        }),
+        Err(_) => {
+            Outcome::Failed { status: Some(answer.status), reason: FailureClass::Malformed.to_string() }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_probe_says_which_lease_it_reads() {
+        assert_eq!(lease_of("lease-kube-scheduler"), Some("kube-scheduler"));
+        assert_eq!(lease_of("lease-kube-controller-manager"), Some("kube-controller-manager"));
+        assert_eq!(lease_of("lease"), None);
+    }
+
+    #[test]
+    fn a_lease_gives_its_holder_and_revision_and_one_that_nobody_holds_gives_none() {
+        let answer = |spec: &str| {
+            let body = format!(r#"{{"metadata":{{"resourceVersion":"5"}},"spec":{spec}}}"#);
+            outcome_of(&Ok(HttpAnswer { status: 200, body: body.into() }))
+        };
+        let holder = |outcome| match outcome {
+            Outcome::Ok(Answer { holder, revision: Some(5), .. }) => holder,
+            other => panic!("unexpected {other:?}"),
+        };
+        assert_eq!(holder(answer(r#"{"holderIdentity":"host_1"}"#)), Some("host_1".to_owned()));
+        assert_eq!(holder(answer("{}")), None);
+    }
+}

@@ -1,0 +1,42 @@
+//! `/readyz` of one API server.
+
+use crate::client::context::ClientContext;
+use crate::client::http::{HttpClient, failed_read, stopped};
+use crate::client::session::{Broken, Session, Setup};
+use crate::history::record::{Answer, Op, Outcome};
+use crate::load::pacer::{Account, ClosedLoop, Schedule, until};
+use hyper::Method;
+use std::time::Duration;
+
+/// An answer later than this is none.
+pub const DEADLINE: Duration = Duration::from_secs(1);
+
+/// Asks until told to end.
+pub async fn run(ctx: ClientContext) {
+    if let Some((mut session, setup)) = Session::open(ctx) {
+        let end = observe(&mut session, &setup).await;
+        session.close(end);
+    }
+}
+
+async fn observe(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
+    let mut http = HttpClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
+    let mut pacer = ClosedLoop::new(Schedule::every(session.clock().mono(), setup.every_ns()?));
+    let stop = session.stop();
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(pacer.account()),
+            () = until(session.clock(), pacer.next_due()) => {}
+        }
+        let Some(slot) = pacer.take(session.clock().mono()) else { continue };
+        let request = http.send(Method::GET, "/readyz", None, DEADLINE);
+        let (timing, result) = session.timed(Some(slot.due), request).await;
+        let outcome = match result {
+            None => stopped(),
+            Some(Ok(answer)) if answer.is_success() => Outcome::Ok(Answer::default()),
+            Some(result) => failed_read(&result),
+        };
+        session.op(timing, Op::Ready, outcome)?;
+    }
+}

@@ -1,0 +1,271 @@
+//! The named instants that objectives measure between.
+
+use super::clients::ClientLog;
+use super::samples::Lane;
+use super::sustained::{After, Recovery, State, first_sustained};
+use super::{Mark, Marked, Restored, Timeline};
+use crate::clock::MonoNs;
+use crate::history::record::{ClientKind, Event};
+use crate::journal::entry::{Entry, JournalEvent};
+use crate::plan::Plan;
+use std::collections::BTreeMap;
+
+/// The instant of the fault.
+pub const FAULT: &str = "fault";
+/// The first failed sample of any client after it.
+pub const DETECTED: &str = "detected";
+/// The restore command was given.
+pub const RESTORE_COMMAND: &str = "restoreCommand";
+/// etcd answers linearizable ranges again.
+pub const ETCD_SERVING: &str = "etcdServing";
+/// Every API server's readyz is ok again.
+pub const API_READY: &str = "apiReady";
+/// Ledger writes are acknowledged again.
+pub const FIRST_GOOD_WRITE: &str = "firstGoodWrite";
+/// Quorum GETs are right again.
+pub const FIRST_GOOD_GET: &str = "firstGoodGet";
+/// LISTs are equal to etcd's state again.
+pub const FIRST_TRUE_LIST: &str = "firstTrueList";
+/// Leader-elected components renew their leases again.
+pub const CONTROLLERS_LEAD: &str = "controllersLead";
+/// Every watcher has delivered an object that was acknowledged after the restore.
+pub const ALL_WATCHES_LIVE: &str = "allWatchesLive";
+/// The restored timeline is past every revision of the lost one.
+pub const REVISION_PASSED: &str = "revisionPassedLost";
+
+/// Marks by name, or why there is none, and what recovery marks rest on.
+#[derive(Debug, Clone, Default)]
+pub struct Marks {
+    /// By name, in order of name.
+    pub by_name: BTreeMap<String, Marked>,
+    /// For recovery marks: also what holds when there is none.
+    pub recoveries: BTreeMap<String, Recovery>,
+}
+
+impl Marks {
+    /// A mark.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn get(&self, name: &str) -> Marked {
+        self.by_name.get(name).cloned().unwrap_or_else(|| Err(format!("there is no mark `{name}`")))
+    }
+}
+
+/// Finds every mark of a run.
+#[must_use]
+pub fn marks(timeline: &Timeline, plan: &Plan, journal: &[Entry]) -> Marks {
+    let mut marks = Marks::default();
+    let fault = fault(timeline);
+    marks.by_name.insert(FAULT.to_owned(), fault.clone());
+    marks.by_name.insert(RESTORE_COMMAND.to_owned(), restore_command(timeline));
+    if let Ok(fault) = &fault {
+        marks.by_name.insert(DETECTED.to_owned(), detected(&timeline.lanes, fault));
+        let floor = timeline.end_floor();
+        for (name, kind, combine) in [
+            (ETCD_SERVING, ClientKind::EtcdTruth, Combine::First),
+            (API_READY, ClientKind::ApiReady, Combine::Last),
+            (FIRST_GOOD_WRITE, ClientKind::LedgerWriter, Combine::Last),
+            (FIRST_GOOD_GET, ClientKind::GetReader, Combine::Last),
+            (FIRST_TRUE_LIST, ClientKind::ListReader, Combine::Last),
+            (CONTROLLERS_LEAD, ClientKind::LeaderLease, Combine::Last),
+        ] {
+            let each: Vec<(String, Recovery)> = timeline
+                .lanes
+                .iter()
+                .filter(|lane| lane.kind == kind)
+                .map(|lane| (lane.client.clone(), recovery(name, lane, fault, &floor, plan)))
+                .collect();
+            if each.len() > 1 {
+                for (client, one) in &each {
+                    let name = format!("{name}:{client}");
+                    let mark = one.mark.clone().map(|m| Mark { name: name.clone(), ..m });
+                    marks.by_name.insert(name, mark);
+                }
+            }
+            let all = combined(name, kind, each, combine, fault.lower);
+            marks.by_name.insert(name.to_owned(), all.mark.clone());
+            marks.recoveries.insert(name.to_owned(), all);
+        }
+    }
+    if let Some(restored) = &timeline.restored {
+        watches_live(timeline, restored, &mut marks);
+        marks.by_name.insert(REVISION_PASSED.to_owned(), passed(restored));
+    }
+    for entry in journal {
+        if let JournalEvent::Mark { name, lower_ns, upper_ns, source } = &entry.event {
+            // What the evidence establishes stands; a mark in the journal only adds to it.
+            marks.by_name.entry(name.clone()).or_insert_with(|| {
+                Ok(Mark { name: name.clone(), lower: *lower_ns, upper: *upper_ns, source: source.clone() })
+            });
+        }
+    }
+    marks
+}
+
+#[derive(Clone, Copy)]
+enum Combine {
+    First,
+    Last,
+}
+
+fn fault(timeline: &Timeline) -> Marked {
+    let fault = timeline.boundaries.fault().ok_or("no fault was injected")?;
+    let begin = fault.injecting.as_ref().ok_or("no fault was injected")?;
+    let end = fault
+        .injected
+        .as_ref()
+        .filter(|m| m.boot == begin.boot)
+        .ok_or("the journal does not say when the injection had taken effect")?;
+    Ok(Mark {
+        name: FAULT.to_owned(),
+        lower: begin.mono_ns,
+        upper: end.mono_ns,
+        source: format!("{} to {}", begin.line, end.line),
+    })
+}
+
+fn restore_command(timeline: &Timeline) -> Marked {
+    let restore = timeline.boundaries.restore()?;
+    Ok(Mark {
+        name: RESTORE_COMMAND.to_owned(),
+        lower: restore.command_ns,
+        upper: restore.command_ns,
+        source: restore.moment.line.clone(),
+    })
+}
+
+fn detected(lanes: &[Lane], fault: &Mark) -> Marked {
+    lanes
+        .iter()
+        .flat_map(|lane| &lane.samples)
+        .filter(|s| {
+            s.call >= fault.lower && matches!(s.state, State::Bad(_) | State::Wrong(_) | State::Unknown(_))
+        })
+        .min_by_key(|s| (s.ret, s.call))
+        .map(|s| Mark {
+            name: DETECTED.to_owned(),
+            lower: s.call,
+            upper: s.ret,
+            source: s.line.clone().unwrap_or_default(),
+        })
+        .ok_or_else(|| "no client noticed anything".to_owned())
+}
+
+fn recovery(name: &str, lane: &Lane, fault: &Mark, floor: &Result<MonoNs, String>, plan: &Plan) -> Recovery {
+    let after =
+        After { lower: fault.lower, upper: fault.upper, floor: floor.clone().unwrap_or(MonoNs(u64::MAX)) };
+    let mut found = first_sustained(name, &lane.samples, after, plan.limits.sustained);
+    if let Err(reason) = floor {
+        found.mark = Err(reason.clone());
+    }
+    found
+}
+
+/// Joins the recoveries of several clients of a kind: the first of them (any
+/// etcd member serves) or the last (every API server must be ready).
+fn combined(
+    name: &str,
+    kind: ClientKind,
+    each: Vec<(String, Recovery)>,
+    combine: Combine,
+    fault: MonoNs,
+) -> Recovery {
+    if each.is_empty() {
+        return Recovery { mark: Err(format!("no client of kind {kind:?} observed it")), not_before: fault };
+    }
+    let not_before = each.iter().map(|(_, r)| r.not_before);
+    match combine {
+        Combine::First => {
+            let not_before = not_before.min().unwrap_or(fault);
+            let failed = each.iter().find_map(|(_, r)| r.mark.clone().err());
+            let mark = each
+                .into_iter()
+                .filter_map(|(_, r)| r.mark.ok())
+                .min_by_key(|m| (m.upper, m.lower))
+                .ok_or_else(|| failed.unwrap_or_default());
+            Recovery { mark, not_before }
+        }
+        Combine::Last => {
+            let not_before = not_before.max().unwrap_or(fault);
+            let mut last: Option<Mark> = None;
+            for (client, one) in each {
+                match one.mark {
+                    Err(reason) => {
+                        return Recovery { mark: Err(format!("{client}: {reason}")), not_before };
+                    }
+                    Ok(mark) => last = Some(later(name, last, mark)),
+                }
+            }
+            Recovery { mark: last.ok_or_else(String::new), not_before }
+        }
+    }
+}
+
+/// A watcher is live once it delivers an object that was acknowledged on the restored timeline.
+fn watches_live(timeline: &Timeline, restored: &Restored, marks: &mut Marks) {
+    let mut last: Option<Mark> = None;
+    let mut never: Option<String> = None;
+    for watch in &timeline.watches {
+        let name = format!("watchLive:{}", watch.client);
+        match watch.first_live.clone() {
+            Some((lower, upper, source)) => {
+                let mark = Mark { name: name.clone(), lower: lower.max(restored.since), upper, source };
+                last = Some(later(ALL_WATCHES_LIVE, last, mark.clone()));
+                marks.by_name.insert(name, Ok(mark));
+            }
+            None => {
+                let reason =
+                    format!("{} delivered no object that was acknowledged after the restore", watch.client);
+                never.get_or_insert(reason.clone());
+                marks.by_name.insert(name, Err(reason));
+            }
+        }
+    }
+    let all = match never {
+        Some(reason) => Err(reason),
+        None => last.ok_or_else(|| "there is no watcher".to_owned()),
+    };
+    marks.by_name.insert(ALL_WATCHES_LIVE.to_owned(), all);
+}
+
+/// The instant at which both marks have happened.
+fn later(name: &str, so_far: Option<Mark>, mark: Mark) -> Mark {
+    match so_far {
+        None => Mark { name: name.to_owned(), ..mark },
+        Some(so_far) => Mark {
+            name: name.to_owned(),
+            lower: so_far.lower.max(mark.lower),
+            upper: so_far.upper.max(mark.upper),
+            source: if mark.upper > so_far.upper { mark.source } else { so_far.source },
+        },
+    }
+}
+
+/// The first event after the restore that carries an object acknowledged after
+/// it: the last event or the restore before it, and the event itself.
+#[must_use]
+pub fn first_live(log: &ClientLog, restored: &Restored) -> Option<(MonoNs, MonoNs, String)> {
+    let mut before = restored.since;
+    for (index, event) in log.events().filter(|(_, e)| e.at_ns >= restored.since) {
+        match event.event {
+            Event::Put { id, .. } if restored.acked_after.contains(&id) => {
+                return Some((before, event.at_ns, log.line(index)));
+            }
+            _ => before = event.at_ns,
+        }
+    }
+    None
+}
+
+fn passed(restored: &Restored) -> Marked {
+    let head = restored.lost_head.ok_or("no revision was seen before the loss")?;
+    if restored.base >= head {
+        return Err(format!("the restored timeline starts at {}, past the old {head}", restored.base));
+    }
+    let truth = restored.truth.as_ref().map_err(Clone::clone)?;
+    let (lower, upper) = truth
+        .passed(head, restored.since)
+        .ok_or_else(|| format!("the restored timeline was not seen to pass revision {head}"))?;
+    Ok(Mark { name: REVISION_PASSED.to_owned(), lower, upper, source: "etcd's own revision".to_owned() })
+}

@@ -1,0 +1,84 @@
+//! How much each client did before, while and after the fault lasted.
+
+use super::boundaries::Boundaries;
+use super::clients::ClientLog;
+use super::gets;
+use crate::clock::MonoNs;
+use crate::history::record::{ClientKind, Event};
+use crate::plan::MinimumOperations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Completed operations of a client; events for watches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Operations {
+    /// Returned before the fault can have begun.
+    pub before: u64,
+    /// Returned between that and the (verified) end of the fault.
+    pub during: u64,
+    /// Returned after it.
+    pub after: u64,
+}
+
+impl Operations {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.before + self.during + self.after
+    }
+
+    /// What falls short of `minimum`, in words.
+    #[must_use]
+    pub fn short_of(&self, minimum: &MinimumOperations) -> Option<String> {
+        [
+            ("before the fault", self.before, minimum.before),
+            ("during the fault", self.during, minimum.during),
+            ("after the fault", self.after, minimum.after),
+        ]
+        .into_iter()
+        .find(|(_, had, needed)| had < needed)
+        .map(|(part, had, needed)| format!("{had} operations {part}, the plan asks for {needed}"))
+    }
+}
+
+/// Counts a client's completed operations by part of the run. A GET that was
+/// answered with 404 is completed; a LIST counts once, whatever its pages.
+#[must_use]
+pub fn operations(log: &ClientLog, boundaries: &Boundaries) -> Operations {
+    let begin = boundaries.fault().and_then(|f| f.injecting.as_ref()).map(|m| m.mono_ns);
+    let end = boundaries.fault_end().map(|m| m.mono_ns);
+    let mut counts = Operations::default();
+    for at in completed(log) {
+        match (begin, end) {
+            (Some(begin), _) if at >= begin && end.is_none_or(|end| at < end) => counts.during += 1,
+            (Some(begin), Some(_)) if at >= begin => counts.after += 1,
+            _ => counts.before += 1,
+        }
+    }
+    counts
+}
+
+fn completed(log: &ClientLog) -> Vec<MonoNs> {
+    use crate::history::record::Outcome;
+    match log.kind() {
+        ClientKind::ListReader => {
+            log.listings().iter().filter(|l| l.complete().is_some()).map(|l| l.ret).collect()
+        }
+        ClientKind::Watcher | ClientKind::EtcdWatcher => log
+            .events()
+            .filter(|(_, e)| {
+                matches!(e.event, Event::Put { .. } | Event::Delete { .. } | Event::Other { .. })
+            })
+            .map(|(_, e)| e.at_ns)
+            .collect(),
+        ClientKind::GetReader => {
+            log.ops().filter(|(_, op)| gets::answer(op).is_some()).map(|(_, op)| op.return_ns).collect()
+        }
+        _ => log
+            .ops()
+            .filter(|(_, op)| matches!(op.outcome, Outcome::Ok(_)))
+            .map(|(_, op)| op.return_ns)
+            .collect(),
+    }
+}

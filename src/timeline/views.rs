@@ -1,0 +1,203 @@
+//! What clients believed to exist, and whether that was so.
+
+use super::Restored;
+use super::clients::{ClientLog, ListResult, Listing};
+use super::truth::{Difference, Side, side};
+use crate::clock::MonoNs;
+use crate::history::record::{ClientKind, Event, Op, Outcome, Record};
+use std::collections::BTreeSet;
+
+/// One look at what a client believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// The belief was asked for; for a folded stream, the instant of the look.
+    pub call: MonoNs,
+    /// The belief was there.
+    pub ret: MonoNs,
+    /// The revision that it claims to be of.
+    pub revision: Option<u64>,
+    /// How it compares with etcd.
+    pub judged: Judged,
+    /// The record that it rests on.
+    pub line: String,
+}
+
+/// How a view compares with etcd's state at the same revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judged {
+    /// Held against etcd's state.
+    Compared(Difference),
+    /// The operation was refused or not answered: there is no view.
+    NoAnswer {
+        /// A definite refusal, as opposed to no answer.
+        refused: bool,
+        /// Short class.
+        reason: String,
+    },
+    /// There was a view, or should have been, but it can't be compared.
+    Unjudged(String),
+}
+
+impl View {
+    /// The view was compared and is not etcd's state.
+    #[must_use]
+    pub fn is_false(&self) -> bool {
+        matches!(self.judged, Judged::Compared(d) if d.is_false())
+    }
+
+    /// The view was compared.
+    #[must_use]
+    pub fn difference(&self) -> Option<Difference> {
+        match self.judged {
+            Judged::Compared(difference) => Some(difference),
+            _ => None,
+        }
+    }
+}
+
+/// The client holds views of the whole ledger.
+#[must_use]
+pub fn holds_views(kind: ClientKind) -> bool {
+    matches!(kind, ClientKind::ListReader | ClientKind::Watcher | ClientKind::EtcdWatcher)
+}
+
+/// Every look at the beliefs of a list reader or watcher on the restored timeline.
+#[must_use]
+pub fn views(log: &ClientLog, restored: &Restored) -> Vec<View> {
+    match log.kind() {
+        ClientKind::ListReader => log.listings().iter().filter_map(|l| list_view(log, l, restored)).collect(),
+        ClientKind::Watcher | ClientKind::EtcdWatcher => folded(log, restored),
+        _ => Vec::new(),
+    }
+}
+
+fn list_view(log: &ClientLog, listing: &Listing, restored: &Restored) -> Option<View> {
+    let spanning = match side(restored.since, listing.call, listing.ret) {
+        Side::Lost => return None,
+        Side::Restored => false,
+        Side::Spanning => true,
+    };
+    let complete = listing.complete();
+    let judged = match (&listing.result, complete) {
+        (_, Some((revision, ids))) => {
+            match restored.compare(ids, revision, listing.call, listing.ret) {
+                // Asked for before the restore, it may rightly show what was there then.
+                Ok(d) if spanning && d.is_false() => {
+                    Judged::Unjudged("the list was under way during the restore".to_owned())
+                }
+                Ok(difference) => Judged::Compared(difference),
+                Err(reason) => Judged::Unjudged(reason),
+            }
+        }
+        (ListResult::Failed(reason), _) => Judged::NoAnswer { refused: true, reason: reason.clone() },
+        (ListResult::Unknown(reason), _) => Judged::NoAnswer { refused: false, reason: reason.clone() },
+        (ListResult::Unobserved(reason), _) => Judged::Unjudged(reason.clone()),
+        (ListResult::Complete { .. }, None) => Judged::Unjudged("the list's last page is missing".to_owned()),
+    };
+    Some(View {
+        call: listing.call,
+        ret: listing.ret,
+        revision: complete.map(|(revision, _)| revision),
+        judged,
+        line: log.line(listing.index),
+    })
+}
+
+/// What a watcher believes: its last list with every event since put on top.
+struct Fold {
+    ids: Option<BTreeSet<u64>>,
+    position: u64,
+    index: usize,
+}
+
+impl Fold {
+    fn look(&self, log: &ClientLog, at: MonoNs, restored: &Restored) -> View {
+        let judged = match &self.ids {
+            None => Judged::Unjudged("the watcher never had a first list".to_owned()),
+            Some(ids) => match restored.compare(ids, self.position, at, at) {
+                Ok(difference) => Judged::Compared(difference),
+                Err(reason) => Judged::Unjudged(reason),
+            },
+        };
+        View { call: at, ret: at, revision: Some(self.position), judged, line: log.line(self.index) }
+    }
+
+    fn apply(&mut self, index: usize, event: &Event) {
+        let Some(ids) = &mut self.ids else { return };
+        match event {
+            Event::Put { id, revision } => {
+                ids.insert(*id);
+                self.position = *revision;
+            }
+            Event::Delete { id, revision } => {
+                ids.remove(id);
+                self.position = *revision;
+            }
+            Event::Other { revision } => self.position = *revision,
+            Event::Error { .. } | Event::Ended { .. } => return,
+        }
+        self.index = index;
+    }
+}
+
+/// Looks at a watcher's fold whenever etcd's state was read, just before and
+/// after each new list, and at the end. A missed or phantom object stays in a
+/// fold until the next list, so nothing that lasts is overlooked in between.
+fn folded(log: &ClientLog, restored: &Restored) -> Vec<View> {
+    let mut views = Vec::new();
+    let mut looks = restored.looks.iter().copied().peekable();
+    let mut fold = Fold { ids: None, position: 0, index: 0 };
+    let listings = log.listings();
+    for (index, record) in log.records.iter().enumerate() {
+        let at = match record {
+            Record::Op(op) => op.return_ns,
+            Record::Event(event) => event.at_ns,
+            Record::Opened { .. } | Record::Closed { .. } => continue,
+        };
+        while let Some(look) = looks.next_if(|look| *look < at) {
+            views.push(fold.look(log, look, restored));
+        }
+        match record {
+            Record::Event(event) => fold.apply(index, &event.event),
+            Record::Op(op) => {
+                let Some((ids, revision)) = fresh_list(index, &op.op, &op.outcome, &listings) else {
+                    continue;
+                };
+                if at >= restored.since && fold.ids.is_some() {
+                    views.push(fold.look(log, MonoNs(at.0.saturating_sub(1)).max(restored.since), restored));
+                }
+                fold = Fold { ids: Some(ids), position: revision, index };
+                if op.call_ns >= restored.since {
+                    views.push(fold.look(log, at, restored));
+                }
+            }
+            Record::Opened { .. } | Record::Closed { .. } => {}
+        }
+    }
+    if let Some(end) = log.end() {
+        for look in looks.filter(|look| *look <= end) {
+            views.push(fold.look(log, look, restored));
+        }
+    }
+    views.sort_by_key(|v| v.ret);
+    views
+}
+
+fn fresh_list(
+    index: usize,
+    op: &Op,
+    outcome: &Outcome,
+    listings: &[Listing],
+) -> Option<(BTreeSet<u64>, u64)> {
+    match (op, outcome) {
+        (Op::List { .. }, _) => {
+            let (revision, ids) = listings.iter().find(|l| l.index == index)?.complete()?;
+            Some((ids.clone(), revision))
+        }
+        (Op::EtcdRange { revision }, Outcome::Ok(answer)) => {
+            let objects = answer.objects.as_ref()?;
+            Some((objects.iter().map(|(id, _)| *id).collect(), revision.or(answer.revision)?))
+        }
+        _ => None,
+    }
+}
