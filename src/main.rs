@@ -2,9 +2,6 @@
 
 use clap::Parser;
 use quakeproof::cli::cluster::{self, ClusterArgs};
-use quakeproof::plan::Versions;
-use quakeproof::provider::ProviderError;
-use quakeproof::provider::binaries::BinarySet;
 use quakeproof::provider::local;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,9 +18,7 @@ fn main() -> ExitCode {
     match args.next().as_ref().and_then(|word| word.to_str()) {
         // These leave or enter namespaces, so no other thread may exist yet.
         Some("__supervisor") => return local::supervisor_main(args),
-        Some("__agent") => loop {
-            std::thread::park();
-        },
+        Some("__agent") => return local::agent_main(args),
         _ => {}
     }
     let command = match Command::try_parse() {
@@ -41,7 +36,7 @@ fn main() -> ExitCode {
         }
     };
     match command {
-        Command::Cluster(args) => cluster::run(args, &state_dir(), &binaries).into(),
+        Command::Cluster(args) => cluster::run(args, &state_dir()).into(),
     }
 }
 
@@ -51,18 +46,4 @@ fn state_dir() -> PathBuf {
         .or_else(|| from("XDG_STATE_HOME").map(|dir| dir.join("quakeproof")))
         .or_else(|| from("HOME").map(|dir| dir.join(".local/state/quakeproof")))
         .unwrap_or_else(|| PathBuf::from(".quakeproof"))
-}
-
-fn binaries(versions: &Versions) -> Result<BinarySet, ProviderError> {
-    let root = std::env::var_os("QUAKEPROOF_BIN_DIR").map(PathBuf::from).ok_or_else(|| {
-        ProviderError::Unavailable {
-            what: "no Kubernetes and etcd binaries".to_owned(),
-            hint: "set QUAKEPROOF_BIN_DIR to a directory with kubernetes-<version>/ and etcd-<version>/"
-                .to_owned(),
-        }
-    })?;
-    Ok(BinarySet {
-        dir_kubernetes: root.join(format!("kubernetes-{}", versions.kubernetes)),
-        dir_etcd: root.join(format!("etcd-{}", versions.etcd)),
-    })
 }

@@ -1,16 +1,18 @@
 //! `quakeproof cluster`: makes, lists and removes embedded clusters.
 
+use super::toolchain::options_from_env;
 use crate::drill::spec::{ProviderKind, Topology};
 use crate::exit::ExitCode;
-use crate::plan::{PlannedCluster, PlannedComponent, Versions};
-use crate::provider::binaries::BinarySet;
-use crate::provider::component::{ComponentId, HostId, Role};
+use crate::plan::{PlannedCluster, Versions, components};
+use crate::provider::binaries::{self, BinariesError, etcd_for, pinned_pairs};
+use crate::provider::component::{ComponentId, ControlError};
 use crate::provider::local::{self, ClusterDir, Condition, LocalCluster, LocalProvider, SupervisorClient};
 use crate::provider::{Cluster, Provider, ProviderError};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// Makes, lists and removes embedded clusters.
 #[derive(Debug, Args)]
@@ -64,14 +66,14 @@ struct UpArgs {
     /// Name of the cluster.
     #[arg(default_value = "main")]
     name: String,
-    /// Version of Kubernetes.
-    #[arg(long, default_value = "v1.37.2")]
-    kubernetes: String,
-    /// Version of etcd.
-    #[arg(long, default_value = "v3.7.3")]
-    etcd_version: String,
+    /// Version of Kubernetes, such as v1.37.2; the newest that is pinned by default.
+    #[arg(long)]
+    kubernetes: Option<String>,
+    /// Version of etcd; the one pinned with the version of Kubernetes by default.
+    #[arg(long)]
+    etcd_version: Option<String>,
     /// etcd members: 1 or 3.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    #[arg(long, default_value_t = 1, value_parser = members)]
     etcd: u8,
     /// API servers: 1 or 2.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
@@ -85,44 +87,83 @@ struct UpArgs {
     /// Loopback port of the first API server; the kernel chooses by default.
     #[arg(long)]
     port: Option<u16>,
+    /// Downloads nothing from the release sites.
+    #[arg(long)]
+    offline: bool,
 }
 
-/// Runs the command on clusters under `state_dir`. `binaries` finds the
-/// binaries of a pair of versions.
-pub fn run(
-    args: ClusterArgs,
-    state_dir: &Path,
-    binaries: &dyn Fn(&Versions) -> Result<BinarySet, ProviderError>,
-) -> ExitCode {
-    let done = match args.command {
-        ClusterCommand::Up(up_args) => up(&up_args, state_dir, binaries),
-        ClusterCommand::Down { name } => down(&name, state_dir),
-        ClusterCommand::List { json } => list(state_dir, json),
-        ClusterCommand::Env { name } => env(&name, state_dir),
-        ClusterCommand::Logs { name, component } => logs(&name, component.as_deref(), state_dir),
-        ClusterCommand::Exec { name, host, command } => return exec(&name, &host, command, state_dir),
-    };
-    match done {
-        Ok(()) => ExitCode::Ok,
-        Err(error) => fail(&error),
+/// Two members tolerate no more failures than one.
+fn members(text: &str) -> Result<u8, String> {
+    match text {
+        "1" => Ok(1),
+        "3" => Ok(3),
+        _ => Err("etcd runs with 1 or 3 members".to_owned()),
     }
 }
 
-fn fail(error: &ProviderError) -> ExitCode {
-    eprintln!("error: {error}");
-    ExitCode::Refused
+/// Why the command did not do what it was asked.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// The cluster could not be made, found or controlled.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// There are no binaries of that version.
+    #[error(transparent)]
+    Binaries(#[from] BinariesError),
+    /// Nothing is known of that version.
+    #[error(
+        "no etcd version is pinned for Kubernetes {kubernetes}; pinned are {known}\n  hint: name one with `--etcd-version`"
+    )]
+    UnknownVersion {
+        /// As asked for.
+        kubernetes: String,
+        /// What there is.
+        known: String,
+    },
 }
 
-fn up(
-    args: &UpArgs,
-    state_dir: &Path,
-    binaries: &dyn Fn(&Versions) -> Result<BinarySet, ProviderError>,
-) -> Result<(), ProviderError> {
-    if args.etcd == 2 {
-        return Err(ProviderError::Unavailable {
-            what: "two etcd members tolerate no failure".to_owned(),
-            hint: "use `--etcd 1` or `--etcd 3`".to_owned(),
-        });
+impl ClusterError {
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            ClusterError::UnknownVersion { .. } => ExitCode::Usage,
+            ClusterError::Provider(_) | ClusterError::Binaries(_) => ExitCode::Refused,
+        }
+    }
+}
+
+impl From<ControlError> for ClusterError {
+    fn from(error: ControlError) -> Self {
+        ClusterError::Provider(error.into())
+    }
+}
+
+/// Runs the command on clusters under `state_dir`; data to stdout, progress and errors to stderr.
+pub fn run(args: ClusterArgs, state_dir: &Path) -> ExitCode {
+    let done = match args.command {
+        ClusterCommand::Up(up_args) => up(&up_args, state_dir),
+        ClusterCommand::Down { name } => local::remove(state_dir, &name).map_err(ClusterError::from),
+        ClusterCommand::List { json } => list(state_dir, json),
+        ClusterCommand::Env { name } => env(&name, state_dir),
+        ClusterCommand::Logs { name, component } => logs(&name, component.as_deref(), state_dir),
+        ClusterCommand::Exec { name, host, command } => exec(&name, &host, command, state_dir),
+    };
+    match done {
+        Ok(()) => ExitCode::Ok,
+        Err(error) => {
+            eprintln!("error: {error}");
+            error.exit_code()
+        }
+    }
+}
+
+fn up(args: &UpArgs, state_dir: &Path) -> Result<(), ClusterError> {
+    let versions = versions(args)?;
+    let talk = |line: &str| eprintln!("{line}");
+    let binaries = binaries::provide(&versions, &options_from_env(args.offline), &talk)?;
+    let mut provider = LocalProvider::new(state_dir, binaries).map_err(io_failed("find this program"))?;
+    if let Some(port) = args.port {
+        provider = provider.with_first_port(port);
     }
     let topology = Topology {
         etcd: args.etcd,
@@ -130,49 +171,36 @@ fn up(
         controller_managers: args.controller_managers,
         schedulers: args.schedulers,
     };
-    let versions = Versions { kubernetes: args.kubernetes.clone(), etcd: args.etcd_version.clone() };
-    let mut provider =
-        LocalProvider::new(state_dir, binaries(&versions)?).map_err(io_failed("find this program"))?;
-    if let Some(port) = args.port {
-        provider = provider.with_first_port(port);
-    }
     let plan = PlannedCluster {
         name: "main".to_owned(),
         provider: ProviderKind::Local,
         standing: Some(args.name.clone()),
         versions,
-        components: components(&topology),
+        components: components(topology),
         topology,
     };
-    let cluster = runtime()?.block_on(provider.up(&args.name, &plan, &|line| eprintln!("{line}")))?;
-    eprintln!(
+    let cluster = runtime()?.block_on(provider.up(&args.name, &plan, &talk))?;
+    talk(&format!(
         "cluster {0} is ready; `eval \"$(quakeproof cluster env {0})\"` points kubectl at it",
         cluster.name()
-    );
+    ));
     Ok(())
 }
 
-fn components(topology: &Topology) -> Vec<PlannedComponent> {
-    let roles = [
-        (Role::Etcd, "etcd", topology.etcd),
-        (Role::KubeApiserver, "kube-apiserver", topology.api_servers),
-        (Role::KubeControllerManager, "kube-controller-manager", topology.controller_managers),
-        (Role::KubeScheduler, "kube-scheduler", topology.schedulers),
-    ];
-    let planned = |(role, prefix, count): (Role, &'static str, u8)| {
-        (1..=count).map(move |n| {
-            let name = format!("{prefix}-{n}");
-            PlannedComponent { component: ComponentId(name.clone()), role, host: HostId(name) }
-        })
-    };
-    roles.into_iter().flat_map(planned).collect()
+fn versions(args: &UpArgs) -> Result<Versions, ClusterError> {
+    let newest = pinned_pairs().first().map(|(kubernetes, _)| (*kubernetes).to_owned());
+    let kubernetes = args.kubernetes.clone().or(newest).unwrap_or_default();
+    let pinned = etcd_for(&kubernetes).map(str::to_owned);
+    match args.etcd_version.clone().or(pinned) {
+        Some(etcd) => Ok(Versions { kubernetes, etcd }),
+        None => Err(ClusterError::UnknownVersion {
+            kubernetes,
+            known: pinned_pairs().iter().map(|(k, _)| *k).collect::<Vec<_>>().join(", "),
+        }),
+    }
 }
 
-fn down(name: &str, state_dir: &Path) -> Result<(), ProviderError> {
-    local::remove(state_dir, name)
-}
-
-fn list(state_dir: &Path, as_json: bool) -> Result<(), ProviderError> {
+fn list(state_dir: &Path, as_json: bool) -> Result<(), ClusterError> {
     let mut clusters = Vec::new();
     for name in names(state_dir).map_err(io_failed("read the state directory"))? {
         let dir = ClusterDir::in_state(state_dir, &name);
@@ -228,7 +256,7 @@ fn names(state_dir: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-fn env(name: &str, state_dir: &Path) -> Result<(), ProviderError> {
+fn env(name: &str, state_dir: &Path) -> Result<(), ClusterError> {
     local::attach(state_dir, name)?;
     let path = local::cluster_dir(state_dir, name)?.kubeconfig();
     print(&format!("export KUBECONFIG={}\n", shell_quoted(&path.display().to_string())))
@@ -238,10 +266,10 @@ fn shell_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn logs(name: &str, component: Option<&str>, state_dir: &Path) -> Result<(), ProviderError> {
+fn logs(name: &str, component: Option<&str>, state_dir: &Path) -> Result<(), ClusterError> {
     let dir = local::cluster_dir(state_dir, name)?;
     if !dir.root().exists() {
-        return Err(ProviderError::NoSuchCluster { name: name.to_owned() });
+        return Err(ProviderError::NoSuchCluster { name: name.to_owned() }.into());
     }
     let cluster = LocalCluster::open(dir)?;
     let chosen: Vec<(ComponentId, PathBuf)> =
@@ -264,20 +292,17 @@ fn logs(name: &str, component: Option<&str>, state_dir: &Path) -> Result<(), Pro
 }
 
 /// The command's own exit code is what counts; it can be any.
-fn exec(name: &str, host: &str, command: Vec<String>, state_dir: &Path) -> ExitCode {
-    if let Err(error) = local::attach(state_dir, name) {
-        return fail(&error);
-    }
-    let dir = ClusterDir::in_state(state_dir, name);
-    match SupervisorClient::new(dir).exec(host, command) {
-        Ok(0) => ExitCode::Ok,
-        Ok(code) => std::process::exit(code),
-        Err(error) => fail(&error.into()),
+fn exec(name: &str, host: &str, command: Vec<String>, state_dir: &Path) -> Result<(), ClusterError> {
+    local::attach(state_dir, name)?;
+    match SupervisorClient::new(ClusterDir::in_state(state_dir, name)).exec(host, command)? {
+        0 => Ok(()),
+        code => std::process::exit(code),
     }
 }
 
-fn print(text: &str) -> Result<(), ProviderError> {
-    ignore_closed(io::stdout().write_all(text.as_bytes())).map_err(io_failed("print"))
+fn print(text: &str) -> Result<(), ClusterError> {
+    ignore_closed(io::stdout().write_all(text.as_bytes())).map_err(io_failed("print"))?;
+    Ok(())
 }
 
 /// A reader that has seen enough, such as `head`, is no error.

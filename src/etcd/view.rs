@@ -67,12 +67,13 @@ impl LiveView {
     /// When no attempt could be made.
     pub async fn list_equals_etcd(&self) -> Look {
         let components = self.cluster.control().list().await.map_err(|e| e.to_string())?;
-        let of = |role| components.iter().filter(move |c| c.role == role).map(|c| &c.component);
-        let member = of(Role::Etcd).next().ok_or("the cluster has no etcd")?;
+        let mut of_role: BTreeMap<Role, Vec<ComponentId>> = BTreeMap::new();
+        for status in components {
+            of_role.entry(status.role).or_default().push(status.component);
+        }
+        let member = of_role.get(&Role::Etcd).and_then(|m| m.first()).ok_or("the cluster has no etcd")?;
         let mut etcd = self.etcd(member)?;
-        let mut servers = of(Role::KubeApiserver).peekable();
-        servers.peek().ok_or("the cluster has no API server")?;
-        for server in servers {
+        for server in of_role.get(&Role::KubeApiserver).ok_or("the cluster has no API server")? {
             for query in ["", "?resourceVersion=0"] {
                 let mut http = self.http(server)?;
                 if let Some(why) = compare(&mut http, &mut etcd, query).await {

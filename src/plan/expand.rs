@@ -19,7 +19,8 @@ const TRUTH_EVERY: Duration = Duration::from_millis(500);
 const LEADER_EVERY: Duration = Duration::from_millis(500);
 
 /// Every component, in start order, each on a host of its own name.
-pub(super) fn components(topology: Topology) -> Vec<PlannedComponent> {
+#[must_use]
+pub fn components(topology: Topology) -> Vec<PlannedComponent> {
     let roles = [
         (Role::Etcd, "etcd", topology.etcd),
         (Role::KubeApiserver, "kube-apiserver", topology.api_servers),

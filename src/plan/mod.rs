@@ -16,6 +16,8 @@ pub mod resolve;
 mod steps;
 pub mod versions;
 
+pub use expand::components;
+
 use crate::agent::undo::OnLapse;
 use crate::drill::spec::{Client, Drill, Limits, Objective, ProviderKind, SteadyState, Step, Topology};
 use crate::history::record::ClientKind;

@@ -2,11 +2,11 @@
 
 use super::control::SupervisorClient;
 use super::layout::{API_PORT, ClusterDir, ClusterSpec, ETCD_CLIENT_PORT};
-use super::pki::{self, Authority, OBSERVER_USER};
-use super::protocol::AGENT_SOCKET;
-use super::wire::{self, Channel};
+use super::pki::{self, Authority};
 use super::{digest, ready};
+use crate::agent::client::AgentClient;
 use crate::agent::protocol::{Request, Response};
+use crate::etcd::view::OBSERVER_USER;
 use crate::plan::Binding;
 use crate::provider::component::{ComponentControl, ComponentId, ControlError, Role};
 use crate::provider::network::{Dialer, Endpoint, Identity};
@@ -20,6 +20,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the agent may take to answer; a limit for when it never does.
+const AGENT_PATIENCE: Duration = Duration::from_secs(600);
 
 /// A cluster with a directory; whether its supervisor lives shows when it is asked.
 #[derive(Debug, Clone)]
@@ -92,13 +96,15 @@ impl LocalCluster {
         let observer = self.identity(OBSERVER_USER, &[])?;
         let mut last = not_ready("the cluster has none".to_owned());
         for server in servers {
-            let asker = ready::asker(self, &self.client, &server.component, &observer)?;
-            match asker.get("/api/v1/namespaces/kube-system").await {
-                Ok(reply) => match reply.json()["metadata"]["uid"].as_str() {
+            let mut http = ready::client(self, &server.component, &observer)?;
+            let path = "/api/v1/namespaces/kube-system";
+            let answer = http.send(hyper::Method::GET, path, None, Duration::from_secs(5)).await;
+            match answer.as_ref().map(ready::json_of) {
+                Ok(namespace) => match namespace["metadata"]["uid"].as_str() {
                     Some(uid) => return Ok(uid.to_owned()),
-                    None => last = not_ready(format!("HTTP {} for namespace kube-system", reply.status)),
+                    None => last = not_ready(format!("{path}: {}", ready::explain(&answer))),
                 },
-                Err(error) => last = not_ready(format!("namespace kube-system: {error}")),
+                Err(_) => last = not_ready(format!("{path}: {}", ready::explain(&answer))),
             }
         }
         Err(last)
@@ -115,14 +121,6 @@ fn machine() -> BTreeMap<String, String> {
         ("arch".to_owned(), text(name.machine())),
         ("cpus".to_owned(), cpus.to_string()),
     ])
-}
-
-fn ask_agent(dir: &ClusterDir, request: &Request) -> Result<Response, ControlError> {
-    let unreachable = |error: io::Error| ControlError::Unreachable { reason: format!("the agent: {error}") };
-    let mut channel = Channel::new(wire::connect(dir.root(), AGENT_SOCKET).map_err(unreachable)?);
-    channel.send(request, &[]).map_err(unreachable)?;
-    let answer = channel.receive().map_err(unreachable)?;
-    answer.map(|(response, _)| response).ok_or_else(|| unreachable(io::ErrorKind::UnexpectedEof.into()))
 }
 
 impl Cluster for LocalCluster {
@@ -166,12 +164,9 @@ impl Cluster for LocalCluster {
     }
 
     fn agent<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Response, ControlError>> {
-        let (dir, request) = (self.dir.clone(), request.clone());
-        Box::pin(async move {
-            tokio::task::spawn_blocking(move || ask_agent(&dir, &request))
-                .await
-                .map_err(|error| ControlError::Unreachable { reason: error.to_string() })?
-        })
+        let client = AgentClient::new(self.dir.root());
+        // A revert is answered when it has ended, within the time that its undo declares.
+        Box::pin(async move { client.request(request, AGENT_PATIENCE).await })
     }
 
     fn private_file(&self, name: &str) -> PathBuf {

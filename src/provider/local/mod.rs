@@ -4,12 +4,12 @@
 //! namespaces and becomes pid 1 of the cluster's own; from then on everything is
 //! asked of the supervisor over a Unix socket. See ARCHITECTURE.md.
 
+mod agent_process;
 mod cluster;
 mod commands;
 mod control;
 mod digest;
 mod enter;
-mod http;
 mod launch;
 mod layout;
 mod log_tail;
@@ -21,6 +21,7 @@ mod removal;
 mod supervisor;
 mod wire;
 
+pub use agent_process::agent_main;
 pub use cluster::LocalCluster;
 pub use control::SupervisorClient;
 pub use layout::{ClusterDir, ClusterSpec, is_safe_label};

@@ -17,8 +17,6 @@ use std::path::Path;
 pub const ADMIN_USER: &str = "kubernetes-admin";
 /// Group that kubeadm binds to `cluster-admin`.
 pub const ADMIN_GROUP: &str = "kubeadm:cluster-admins";
-/// The harness's own identity, mapped to the APF level `exempt`.
-pub const OBSERVER_USER: &str = "quakeproof:observer";
 /// Organization attribute of a subject (X.520), which Kubernetes reads as a group.
 const ORGANIZATION: [u64; 4] = [2, 5, 4, 10];
 /// Certificates outlive any drill; clusters don't.
@@ -233,7 +231,7 @@ mod tests {
         let dir = ClusterDir::new(temp.path());
         fs::create_dir(dir.pki()).unwrap();
         Signer::create(&dir, Authority::Kubernetes).unwrap();
-        let identity = issue(&dir, Authority::Kubernetes, OBSERVER_USER, &[]).unwrap();
+        let identity = issue(&dir, Authority::Kubernetes, "someone", &[]).unwrap();
 
         let mut roots = rustls::RootCertStore::empty();
         roots.add(der(&authority_pem(&dir, Authority::Kubernetes).unwrap())).unwrap();

@@ -10,8 +10,6 @@ use std::path::PathBuf;
 
 /// Name of the supervisor's socket in the cluster's directory.
 pub const SUPERVISOR_SOCKET: &str = "supervisor.sock";
-/// Name of the agent's socket in the cluster's directory.
-pub const AGENT_SOCKET: &str = "agent.sock";
 
 /// A request to the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,14 +1,16 @@
 //! Brings a started cluster to the point where it can be used: every API server
 //! ready, the harness's own objects written, controllers leading.
 
-use super::http::{Asker, Reply};
-use super::pki::{ADMIN_GROUP, OBSERVER_USER};
+use super::pki::ADMIN_GROUP;
+use crate::client::http::{HttpAnswer, HttpClient, HttpFailure};
+use crate::etcd::view::OBSERVER_USER;
 use crate::provider::component::{ComponentControl, ComponentId, ComponentState, Role};
-use crate::provider::network::{CLIENT_HOST, Identity};
-use crate::provider::{Cluster, ProviderError, component::HostId};
+use crate::provider::network::Identity;
+use crate::provider::{Cluster, ProviderError};
 use futures::future::try_join_all;
+use hyper::Method;
+use hyper::body::Bytes;
 use serde_json::{Value, json};
-use std::future::Future;
 use std::io;
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Time between two looks at a condition that can't be waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(40);
+/// How long one request may take.
+const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Returns once every API server is ready, the bootstrap objects are written,
 /// and every kind of controller in `roles` has a leader.
@@ -78,13 +82,8 @@ async fn await_readyz(
     server: &ComponentId,
     identity: &Identity,
 ) -> Result<(), ProviderError> {
-    let dialer = cluster.dialer();
-    let asker = asker(cluster, dialer.as_ref(), server, identity)?;
-    until(|| async {
-        let reply = asker.get("/readyz").await?;
-        Ok((reply.status == 200 && reply.body.as_ref() == b"ok").then_some(()))
-    })
-    .await;
+    let ready = |answer: &HttpAnswer| answer.status == 200 && answer.body.as_ref() == b"ok";
+    until(client(cluster, server, identity)?, "/readyz", ready).await;
     Ok(())
 }
 
@@ -94,23 +93,19 @@ async fn await_lease(
     lease: &str,
     identity: &Identity,
 ) -> Result<(), ProviderError> {
-    let dialer = cluster.dialer();
-    let asker = asker(cluster, dialer.as_ref(), server, identity)?;
+    let held = |answer: &HttpAnswer| {
+        json_of(answer)["spec"]["holderIdentity"].as_str().is_some_and(|holder| !holder.is_empty())
+    };
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{lease}");
-    until(|| async {
-        let reply = asker.get(&path).await?;
-        let held = reply.json()["spec"]["holderIdentity"].as_str().is_some_and(|holder| !holder.is_empty());
-        Ok((reply.status == 200 && held).then_some(()))
-    })
-    .await;
+    until(client(cluster, server, identity)?, &path, held).await;
     Ok(())
 }
 
-/// Asks again until there is an answer; errors only mean "not yet".
-async fn until<T, F: Future<Output = io::Result<Option<T>>>>(ask: impl Fn() -> F) -> T {
+/// Looks again until the answer is good; no answer only means "not yet".
+async fn until(mut http: HttpClient, path: &str, good: impl Fn(&HttpAnswer) -> bool) {
     loop {
-        if let Ok(Some(answer)) = ask().await {
-            return answer;
+        if http.send(Method::GET, path, None, DEADLINE).await.is_ok_and(|answer| good(&answer)) {
+            return;
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
@@ -121,8 +116,7 @@ async fn write_bootstrap_objects(
     server: &ComponentId,
     identity: &Identity,
 ) -> Result<(), ProviderError> {
-    let dialer = cluster.dialer();
-    let asker = asker(cluster, dialer.as_ref(), server, identity)?;
+    let mut http = client(cluster, server, identity)?;
     let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
     let schemas = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
     let objects = [
@@ -130,24 +124,29 @@ async fn write_bootstrap_objects(
         (bindings, cluster_admin("quakeproof:observer", "User", OBSERVER_USER)),
         (schemas, observer_flow_schema()),
     ];
-    try_join_all(objects.iter().map(|(path, object)| write(&asker, path, object))).await?;
+    for (path, object) in objects {
+        let what = || format!("create {} {}", object["kind"], object["metadata"]["name"]);
+        let answer = http.send(Method::POST, path, Some(Bytes::from(object.to_string())), DEADLINE).await;
+        // 409: an earlier answer was lost and the object is there.
+        let written = answer.as_ref().is_ok_and(|a| a.is_success() || a.status == 409);
+        if !written {
+            return Err(not_ready("kube-apiserver", &format!("{}: {}", what(), explain(&answer))));
+        }
+    }
     Ok(())
 }
 
-async fn write(asker: &Asker<'_>, path: &str, object: &Value) -> Result<(), ProviderError> {
-    let what = || format!("create {} {}", object["kind"], object["metadata"]["name"]);
-    let reply =
-        asker.create(path, object).await.map_err(|source| ProviderError::Io { what: what(), source })?;
-    // 409: a first answer was lost and the object is there.
-    if matches!(reply.status, 200 | 201 | 409) {
-        return Ok(());
+/// What a request that did not succeed met.
+pub fn explain(answer: &Result<HttpAnswer, HttpFailure>) -> String {
+    match answer {
+        Ok(answer) => format!("HTTP {} ({})", answer.status, answer.refusal()),
+        Err(failure) => failure.class().to_string(),
     }
-    Err(not_ready("kube-apiserver", &format!("{}: {}", what(), explain(&reply))))
 }
 
-fn explain(reply: &Reply) -> String {
-    let message = reply.json()["message"].as_str().unwrap_or_default().replace(char::is_control, " ");
-    format!("HTTP {} {message}", reply.status)
+/// The body as JSON; `Null` when it is none.
+pub fn json_of(answer: &HttpAnswer) -> Value {
+    serde_json::from_slice(&answer.body).unwrap_or(Value::Null)
 }
 
 fn cluster_admin(name: &str, kind: &str, subject: &str) -> Value {
@@ -180,19 +179,20 @@ fn observer_flow_schema() -> Value {
     })
 }
 
-/// Asks `component` from the clients' host.
+/// Asks `component` from the clients' host, one request after the other.
 ///
 /// # Errors
-/// When its endpoint is unknown or a certificate can't be parsed.
-pub fn asker<'a>(
+/// When its endpoint is unknown or a certificate can't be read.
+pub fn client(
     cluster: &dyn Cluster,
-    dialer: &'a dyn crate::provider::network::Dialer,
     component: &ComponentId,
     identity: &Identity,
-) -> Result<Asker<'a>, ProviderError> {
+) -> Result<HttpClient, ProviderError> {
     let endpoint = cluster.endpoint(component)?;
-    Asker::new(dialer, HostId(CLIENT_HOST.to_owned()), endpoint, identity)
-        .map_err(|source| ProviderError::Io { what: format!("connect to {component}"), source })
+    HttpClient::new(cluster.dialer(), &endpoint, identity).map_err(|error| ProviderError::Io {
+        what: format!("connect to {component}"),
+        source: io::Error::other(error),
+    })
 }
 
 fn not_ready(component: &str, reason: &str) -> ProviderError {
