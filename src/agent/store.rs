@@ -7,6 +7,7 @@
 
 use super::log::{FORMAT_VERSION, LineHash, LogEntry, LogError, LogEvent, Stamp, line_hash, read};
 use crate::clock::Clock;
+use crate::durable::sync_parent;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -85,7 +86,7 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Err(StoreError::Held { path }),
             Err(TryLockError::Error(source)) => return Err(io("lock", &path)(source)),
         }
-        File::open(dir).and_then(|d| d.sync_all()).map_err(io("sync", dir))?;
+        sync_parent(&path).map_err(io("sync", dir))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io("read", &path))?;
         let log = read(&bytes)?;

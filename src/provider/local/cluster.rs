@@ -6,6 +6,7 @@ use super::pki::{self, Authority};
 use super::{digest, ready};
 use crate::agent::client::AgentClient;
 use crate::agent::protocol::{Request, Response};
+use crate::digest::sha256_hex;
 use crate::etcd::view::OBSERVER_USER;
 use crate::plan::Binding;
 use crate::provider::component::{ComponentControl, ComponentId, ControlError, Role};
@@ -14,7 +15,6 @@ use crate::provider::{Cluster, ProviderError};
 use futures::future::BoxFuture;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -77,7 +77,7 @@ impl LocalCluster {
         Ok(Binding {
             cluster_uid: uid?,
             cluster_name: self.spec.name.clone(),
-            ca_fingerprint: hex::encode(Sha256::digest(&ca)),
+            ca_fingerprint: sha256_hex(&ca),
             reported_versions: (self.spec.components.iter())
                 .map(|c| (c.component.clone(), reported(&c.program)))
                 .collect(),
