@@ -31,3 +31,4 @@ pub mod runner;
 pub mod state;
 pub mod step;
 pub mod timeline;
+pub mod unix_socket;
