@@ -5,9 +5,9 @@ use super::execute::{UndoOps, execute};
 use super::log::{LogEntry, LogEvent};
 use super::machine::{Answer, Decision, Keep, LeaseKey, Machine};
 use super::protocol::{Request, Response};
-use super::socket::ShortPath;
 use super::store::{OnRecorded, Store, StoreError};
 use crate::clock::Clock;
+use crate::unix_socket;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -97,12 +97,9 @@ pub async fn serve(
 }
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
-    let short = ShortPath::of(path)?;
-    UnixListener::bind(short.path())
+    let listener = unix_socket::listen(path)?;
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
 }
 
 type Asked = (Request, oneshot::Sender<Response>);

@@ -20,12 +20,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 const PID_FILE: &str = "fake-agent.pid";
-
-/// Longest that a request to the agent takes.
-const AGENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Fake clusters below one directory.
 #[derive(Debug, Clone)]
@@ -191,7 +187,7 @@ impl Cluster for FakeCluster {
     }
 
     fn agent<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Response, ControlError>> {
-        Box::pin(async move { AgentClient::new(&self.dir).request(request, AGENT_TIMEOUT).await })
+        Box::pin(async move { AgentClient::new(&self.dir).ask(request).await })
     }
 
     fn private_file(&self, name: &str) -> PathBuf {

@@ -2,6 +2,7 @@
 
 use super::children::{Children, Ended, pid_of};
 use super::host::Host;
+use crate::durable::sync_parent;
 use crate::provider::component::{
     ComponentId, ComponentState, ComponentStatus, ControlError, DataSlot, StopMethod,
 };
@@ -290,8 +291,4 @@ impl Table {
         }
         self.changed.notify_all();
     }
-}
-
-fn sync_parent(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
 }
