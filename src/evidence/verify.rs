@@ -24,12 +24,15 @@ mod difference;
 
 pub use difference::{Difference, differences};
 
+/// The bytes of `report.json` for evidence and the hash of its last journal entry, or why there are none.
+pub type ReportBytes<'a> = dyn Fn(&EvidenceInput, &str) -> Result<Vec<u8>, String> + 'a;
+
 /// Recomputes findings from evidence.
 pub struct Judge<'a> {
     /// Version of this judge, as it stands in `judge` of `report.json`.
     pub version: &'a str,
     /// The bytes of `report.json` for this evidence and journal head.
-    pub report: &'a dyn Fn(&EvidenceInput, &str) -> Result<Vec<u8>, String>,
+    pub report: &'a ReportBytes<'a>,
 }
 
 /// Result of a verification.
