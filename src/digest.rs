@@ -16,7 +16,14 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 /// # Errors
 /// When it can't be read.
 pub fn sha256_of_file(path: &Path) -> io::Result<(u64, String)> {
-    let mut file = File::open(path)?;
+    sha256_of(File::open(path)?)
+}
+
+/// Length in bytes and SHA-256 (hexadecimal) of everything that `file` has to give.
+///
+/// # Errors
+/// When it can't be read.
+pub fn sha256_of(mut file: impl Read) -> io::Result<(u64, String)> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0u8; 1 << 16];
     let mut size = 0u64;

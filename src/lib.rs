@@ -26,6 +26,7 @@ pub mod plan;
 pub mod probe;
 pub mod progress;
 pub mod provider;
+pub mod regular_file;
 pub mod report;
 pub mod runner;
 pub mod state;

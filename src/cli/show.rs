@@ -6,6 +6,7 @@ use crate::exit::ExitCode;
 use crate::journal::entry::{Phase, RunOutcome};
 use crate::journal::reader;
 use crate::journal::summary::{InjectionState, Instant, RunSummary, Settled};
+use crate::regular_file;
 use crate::report::escape::terminal;
 use crate::state::StateDir;
 use crate::state::runs::{RunState, row};
@@ -185,7 +186,7 @@ impl ShownInjection {
 
 /// Findings as the stored report has them; none when there is no report yet.
 fn objectives(dir: &Path) -> Vec<ShownObjective> {
-    let report = std::fs::read(dir.join("report.json")).ok();
+    let report = regular_file::read(&dir.join("report.json")).ok();
     let report: Value = report.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or("unknown").to_owned();
     let objectives = report["objectives"].as_array().into_iter().flatten();

@@ -6,6 +6,7 @@ use crate::history;
 use crate::journal::entry::JournalEvent;
 use crate::journal::reader;
 use crate::plan::{self, Plan};
+use crate::regular_file;
 use crate::timeline::EvidenceInput;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,9 +41,10 @@ pub fn load_with_head(dir: &Path) -> Result<Loaded, EvidenceError> {
         _ => None,
     });
     let mut histories = BTreeMap::new();
+    let mut room = history::reader::MAX_IDS;
     for file in history_files(&dir)? {
         let name = file.trim_start_matches("histories/").trim_end_matches(".jsonl").to_owned();
-        histories.insert(name, history::reader::read(&dir.path().join(file))?.records);
+        histories.insert(name, history::reader::read_within(&dir.path().join(file), &mut room)?.records);
     }
     let journal_head = journal.head.to_string();
     Ok(Loaded { input: EvidenceInput { plan, binding, journal: journal.entries, histories }, journal_head })
@@ -54,7 +56,7 @@ pub fn load_with_head(dir: &Path) -> Result<Loaded, EvidenceError> {
 /// When it is missing, of another major format, or not a plan.
 pub fn read_plan(dir: &RunDir) -> Result<Plan, EvidenceError> {
     let path = dir.plan();
-    let bytes = std::fs::read(&path).map_err(EvidenceError::io(&path))?;
+    let bytes = regular_file::read(&path).map_err(EvidenceError::io(&path))?;
     let malformed = |e: serde_json::Error| EvidenceError::Malformed {
         path: path.clone(),
         what: format!("not a plan: {e}"),

@@ -3,9 +3,10 @@
 use super::EvidenceError;
 use super::layout::RunDir;
 use super::secrets;
-pub use crate::digest::sha256_of_file as digest;
+use crate::digest::sha256_of;
 pub use crate::durable::write_atomically;
 use crate::journal::reader;
+use crate::regular_file;
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -61,7 +62,8 @@ impl Manifest {
         let mut files = Vec::new();
         for path in dir.files()? {
             let full = dir.path().join(&path);
-            let (size_bytes, sha256) = digest(&full).map_err(EvidenceError::io(full))?;
+            let (size_bytes, sha256) =
+                regular_file::open(&full).and_then(sha256_of).map_err(EvidenceError::io(full))?;
             files.push(ManifestFile { path, size_bytes, sha256 });
         }
         Ok(Self {
@@ -79,7 +81,7 @@ impl Manifest {
     /// [`EvidenceError::Newer`] for another major format, [`EvidenceError::Malformed`] otherwise.
     pub fn read(dir: &RunDir) -> Result<Option<Self>, EvidenceError> {
         let path = dir.manifest();
-        let bytes = match std::fs::read(&path) {
+        let bytes = match regular_file::read(&path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(EvidenceError::io(path)(e)),

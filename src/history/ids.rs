@@ -45,18 +45,24 @@ impl IdSet {
         out
     }
 
-    /// Largest number of ids that a parsed set may hold; a forged history must not exhaust memory.
-    const MAX: u64 = 50_000_000;
+    /// Largest number of ids that a parsed set may hold: more than the objects of any ledger, and few
+    /// enough that a forged range does not exhaust memory.
+    pub const MAX: u64 = 1_000_000;
 
     fn parse(text: &str) -> Result<Self, String> {
         let mut ids = BTreeSet::new();
+        let mut room = Self::MAX;
         for part in text.split(',').filter(|p| !p.is_empty()) {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let number = |t: &str| t.parse::<u64>().map_err(|_| format!("`{part}` is not an id or a range"));
             let (first, last) = (number(first)?, number(last)?);
-            if last < first || last - first > Self::MAX {
-                return Err(format!("`{part}` is not an ascending range of at most {} ids", Self::MAX));
+            if last < first {
+                return Err(format!("`{part}` is not an ascending range"));
             }
+            room = (last - first)
+                .checked_add(1)
+                .and_then(|count| room.checked_sub(count))
+                .ok_or_else(|| format!("with `{part}` it holds more than {} ids", Self::MAX))?;
             ids.extend(first..=last);
         }
         Ok(Self(ids))
@@ -93,6 +99,16 @@ mod tests {
         assert!(IdSet::parse("5-2").is_err());
         assert!(IdSet::parse("0-18446744073709551615").is_err());
         assert!(IdSet::parse("x").is_err());
+        assert_eq!(IdSet::parse("18446744073709551614-18446744073709551615").unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_forged_range_takes_no_more_room_than_a_ledger() {
+        for bomb in ["0-1000000", "1-999999,2000001-2999999", "7-18446744073709551615"] {
+            let error = IdSet::parse(bomb).unwrap_err();
+            assert!(error.contains("more than 1000000 ids"), "{error}");
+        }
+        assert_eq!(IdSet::parse("1-1000000").unwrap().len(), 1_000_000);
     }
 
     proptest! {

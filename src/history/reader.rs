@@ -1,9 +1,11 @@
 //! Reads histories and holds them against the digests that the journal has of them.
 
-use super::record::Record;
+use super::record::{OpRecord, Outcome, Record};
 use super::recorder::Anchor;
+use crate::journal::lines::MAX_LINE;
+use crate::regular_file;
 use sha2::{Digest, Sha256};
-use std::io;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -52,23 +54,56 @@ pub struct History {
     pub torn_bytes: u64,
 }
 
+/// Most ids in the answers of one run's histories. A range of ids is short when written and long when
+/// read: a forged history must not exhaust memory.
+pub const MAX_IDS: u64 = 100_000_000;
+
 /// Reads a whole history. A torn last line is left out and counted.
 ///
 /// # Errors
 /// When it can't be read, or a line is not a record.
 pub fn read(path: &Path) -> Result<History, HistoryError> {
-    let bytes = std::fs::read(path).map_err(|source| HistoryError::Io { path: path.to_owned(), source })?;
-    let whole = whole_lines(&bytes);
-    let mut records = Vec::new();
-    for line in bytes[..whole].split_inclusive(|b| *b == b'\n') {
-        let record = serde_json::from_slice(&line[..line.len() - 1]).map_err(|e| HistoryError::Corrupt {
+    read_within(path, &mut { MAX_IDS })
+}
+
+/// As [`read`], taking the ids that it holds from `room`.
+///
+/// # Errors
+/// As [`read`], and when there is no room for them.
+pub fn read_within(path: &Path, room: &mut u64) -> Result<History, HistoryError> {
+    let failed = |source| HistoryError::Io { path: path.to_owned(), source };
+    let mut input = BufReader::new(regular_file::open(path).map_err(failed)?);
+    let mut records: Vec<Record> = Vec::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).map_err(failed)?;
+        let corrupt = |what: String| HistoryError::Corrupt {
             path: path.to_owned(),
             line: records.len() as u64 + 1,
-            what: e.to_string(),
-        })?;
+            what,
+        };
+        if line.pop_if(|last| *last == b'\n').is_none() {
+            if line.len() as u64 >= MAX_LINE {
+                return Err(corrupt(format!("longer than {MAX_LINE} bytes")));
+            }
+            return Ok(History { records, torn_bytes: line.len() as u64 });
+        }
+        let record: Record = serde_json::from_slice(&line).map_err(|e| corrupt(e.to_string()))?;
+        *room = room
+            .checked_sub(ids_in(&record))
+            .ok_or_else(|| corrupt(format!("more than {MAX_IDS} ids up to here")))?;
         records.push(record);
     }
-    Ok(History { records, torn_bytes: (bytes.len() - whole) as u64 })
+}
+
+fn ids_in(record: &Record) -> u64 {
+    match record {
+        Record::Op(OpRecord { outcome: Outcome::Ok(answer), .. }) => {
+            answer.ids.as_ref().map_or(0, |ids| ids.len() as u64)
+        }
+        _ => 0,
+    }
 }
 
 /// What a history holds beyond its last anchor: recorded, but not vouched for by the journal.
@@ -85,9 +120,12 @@ pub struct Unanchored {
 /// # Errors
 /// Names the lines between the last anchor that fits and the first that does not.
 pub fn check_anchors(path: &Path, anchors: &[Anchor]) -> Result<Unanchored, HistoryError> {
-    let bytes = std::fs::read(path).map_err(|source| HistoryError::Io { path: path.to_owned(), source })?;
+    let failed = |source| HistoryError::Io { path: path.to_owned(), source };
+    let file = regular_file::open(path).map_err(failed)?;
+    let size = file.metadata().map_err(failed)?.len();
+    let mut input = BufReader::new(file);
     let mut digest = Sha256::new();
-    let mut done = 0usize;
+    let mut done = 0u64;
     let mut lines = 0u64;
     for anchor in anchors {
         let differs = |what: String| HistoryError::NotAnchored {
@@ -96,14 +134,14 @@ pub fn check_anchors(path: &Path, anchors: &[Anchor]) -> Result<Unanchored, Hist
             last: anchor.records.max(lines + 1),
             what,
         };
-        let end = usize::try_from(anchor.bytes).unwrap_or(usize::MAX);
+        let end = anchor.bytes;
         if end < done {
             return Err(differs(format!("an anchor at byte {end} follows one at byte {done}")));
         }
-        let Some(part) = bytes.get(done..end) else {
-            return Err(differs(format!("it has {} bytes, {} were anchored", bytes.len(), anchor.bytes)));
-        };
-        digest.update(part);
+        if end > size {
+            return Err(differs(format!("it has {size} bytes, {end} were anchored")));
+        }
+        let counted = lines + take(&mut input, end - done, |part| digest.update(part)).map_err(failed)?;
         let found = hex::encode(digest.clone().finalize());
         if found != anchor.sha256 {
             return Err(differs(format!(
@@ -111,19 +149,30 @@ pub fn check_anchors(path: &Path, anchors: &[Anchor]) -> Result<Unanchored, Hist
                 anchor.sha256
             )));
         }
-        let counted = lines + count_lines(part);
         if counted != anchor.records {
             return Err(differs(format!("{counted} lines, {} were anchored", anchor.records)));
         }
         done = end;
         lines = counted;
     }
-    let rest = &bytes[done..];
-    Ok(Unanchored { records: count_lines(rest), bytes: rest.len() as u64 })
+    let rest = size - done;
+    Ok(Unanchored { records: take(&mut input, rest, |_| ()).map_err(failed)?, bytes: rest })
 }
 
-fn whole_lines(bytes: &[u8]) -> usize {
-    bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1)
+/// Hands over the next `bytes` in pieces and counts the lines that end in them.
+fn take(input: &mut impl BufRead, bytes: u64, mut each: impl FnMut(&[u8])) -> io::Result<u64> {
+    let mut input = input.take(bytes);
+    let mut lines = 0;
+    loop {
+        let part = input.fill_buf()?;
+        if part.is_empty() {
+            return Ok(lines);
+        }
+        each(part);
+        lines += count_lines(part);
+        let used = part.len();
+        input.consume(used);
+    }
 }
 
 fn count_lines(bytes: &[u8]) -> u64 {

@@ -6,9 +6,9 @@ use super::error::JournalError;
 use super::format::{self, Compatibility};
 use super::lines::ChainedLines;
 use crate::clock::{BootId, MonoNs, WallTime};
+use crate::regular_file;
 use serde::Deserialize;
 use serde_json::Value;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub struct Journal {
 /// When it can't be read, a line is not an entry, the chain breaks, or the format is of
 /// another major version. A torn last line is not an error.
 pub fn read(path: &Path) -> Result<Journal, JournalError> {
-    let file = File::open(path).map_err(|e| JournalError::from_io(path, e))?;
+    let file = regular_file::open(path).map_err(|e| JournalError::from_io(path, e))?;
     let mut reader = JournalReader::new(path, BufReader::new(file));
     let mut entries = Vec::new();
     for entry in reader.by_ref() {

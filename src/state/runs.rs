@@ -6,6 +6,7 @@ use crate::durable::write_atomically;
 use crate::journal::entry::RunOutcome;
 use crate::journal::summary::RunSummary;
 use crate::journal::{reader, writer};
+use crate::regular_file;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -188,7 +189,8 @@ pub fn row(id: String, dir: PathBuf) -> RunRow {
 }
 
 fn stored_verdict(dir: &Path) -> Option<String> {
-    let report: serde_json::Value = serde_json::from_slice(&fs::read(dir.join("report.json")).ok()?).ok()?;
+    let report: serde_json::Value =
+        serde_json::from_slice(&regular_file::read(&dir.join("report.json")).ok()?).ok()?;
     report["verdict"].as_str().map(str::to_owned)
 }
 
