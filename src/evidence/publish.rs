@@ -4,9 +4,8 @@ use super::EvidenceError;
 use super::layout::RunDir;
 use super::load;
 use super::manifest::{self, write_atomically};
-use super::verify::Judge;
-use crate::report::{self, Report, html, json, junit};
-use crate::timeline::EvidenceInput;
+use super::verify::{Judge, Reports};
+use crate::report::{self, Prepared, Report, html, json, junit};
 use std::io;
 
 /// Judges the run, writes its reports, and seals the bundle with its manifest.
@@ -23,12 +22,9 @@ pub fn publish(dir: &RunDir, canaries: &[&str]) -> Result<Report, EvidenceError>
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(EvidenceError::io(dir.manifest())(e)),
         _ => {}
     }
-    for (path, text) in [
-        (dir.report_json(), json::render(&prepared.report)),
-        (dir.report_html(), html::render(&prepared)),
-        (dir.junit(), junit::render(&prepared.report)),
-    ] {
-        write_atomically(&path, text.as_bytes()).map_err(EvidenceError::io(&path))?;
+    for (name, bytes) in reports(&prepared) {
+        let path = dir.path().join(name);
+        write_atomically(&path, &bytes).map_err(EvidenceError::io(&path))?;
     }
     manifest::seal(dir, canaries)?;
     Ok(prepared.report)
@@ -37,10 +33,14 @@ pub fn publish(dir: &RunDir, canaries: &[&str]) -> Result<Report, EvidenceError>
 /// This version's judge, for [`verify`](super::verify::verify): the one that [`publish`] asks.
 #[must_use]
 pub fn judge() -> Judge<'static> {
-    Judge { version: report::JUDGE, report: &report_json }
+    Judge { version: report::JUDGE, reports: &|input, head| Ok(reports(&report::prepare(input, head))) }
 }
 
-/// The bytes of `report.json`. Total: what can't be judged is inconclusive, not an error.
-fn report_json(input: &EvidenceInput, journal_head: &str) -> Result<Vec<u8>, String> {
-    Ok(json::render(&report::prepare(input, journal_head).report).into_bytes())
+/// Every report of a bundle. Total: what can't be judged is inconclusive, not an error.
+fn reports(prepared: &Prepared<'_>) -> Reports {
+    Reports::from([
+        ("report.json", json::render(&prepared.report).into_bytes()),
+        ("report.html", html::render(prepared).into_bytes()),
+        ("junit.xml", junit::render(&prepared.report).into_bytes()),
+    ])
 }

@@ -6,7 +6,8 @@
 use super::EvidenceError;
 use super::layout::RunDir;
 use super::load;
-use super::manifest::{self, Manifest};
+use super::manifest::Manifest;
+use crate::digest::{sha256_hex, sha256_of};
 use crate::history::reader::check_anchors;
 use crate::history::record::Record;
 use crate::history::recorder::Anchor;
@@ -14,25 +15,30 @@ use crate::journal::chain::ChainCheck;
 use crate::journal::entry::JournalEvent;
 use crate::journal::reader::{self, Journal};
 use crate::journal::summary::RunSummary;
+use crate::regular_file;
 use crate::timeline::EvidenceInput;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 
 mod difference;
 
 pub use difference::{Difference, differences};
 
-/// The bytes of `report.json` for evidence and the hash of its last journal entry, or why there are none.
-pub type ReportBytes<'a> = dyn Fn(&EvidenceInput, &str) -> Result<Vec<u8>, String> + 'a;
+/// A bundle's reports, by file name. `report.json` is always among them.
+pub type Reports = BTreeMap<&'static str, Vec<u8>>;
+
+/// The reports of evidence and the hash of its last journal entry, or why there are none.
+pub type Reporting<'a> = dyn Fn(&EvidenceInput, &str) -> Result<Reports, String> + 'a;
 
 /// Recomputes findings from evidence.
 pub struct Judge<'a> {
     /// Version of this judge, as it stands in `judge` of `report.json`.
     pub version: &'a str,
-    /// The bytes of `report.json` for this evidence and journal head.
-    pub report: &'a ReportBytes<'a>,
+    /// The bytes of every report for this evidence and journal head.
+    pub reports: &'a Reporting<'a>,
 }
 
 /// Result of a verification.
@@ -177,11 +183,14 @@ fn check_files(dir: &RunDir, manifest: &Manifest) -> Result<String, String> {
         if !present.contains(&file.path) {
             return Err(format!("{}: missing", file.path));
         }
-        let (size, sha256) =
-            manifest::digest(&dir.path().join(&file.path)).map_err(|e| format!("{}: {e}", file.path))?;
+        let unreadable = |e: io::Error| format!("{}: {e}", file.path);
+        let open = regular_file::open(&dir.path().join(&file.path)).map_err(unreadable)?;
+        // The size first: nobody waits for the digest of a file that has grown to terabytes.
+        let size = open.metadata().map_err(unreadable)?.len();
         if size != file.size_bytes {
             return Err(format!("{}: {size} bytes, the manifest says {}", file.path, file.size_bytes));
         }
+        let (_, sha256) = sha256_of(open).map_err(unreadable)?;
         if sha256 != file.sha256 {
             return Err(format!("{}: SHA-256 is {sha256}, the manifest says {}", file.path, file.sha256));
         }
@@ -225,8 +234,12 @@ fn check_protocol(summary: &RunSummary) -> Result<String, String> {
     Ok("every injection was armed before it, the run was closed".to_owned())
 }
 
+fn read(dir: &RunDir, name: &str) -> Result<Vec<u8>, String> {
+    regular_file::read(&dir.path().join(name)).map_err(|e| format!("{name}: {e}"))
+}
+
 fn check_digest(dir: &RunDir, name: &str, expected: &str, says: &str) -> Result<(), String> {
-    let (_, found) = manifest::digest(&dir.path().join(name)).map_err(|e| format!("{name}: {e}"))?;
+    let found = sha256_hex(&read(dir, name)?);
     if found == expected {
         Ok(())
     } else {
@@ -256,7 +269,7 @@ fn check_binding(dir: &RunDir, summary: &RunSummary) -> Result<String, String> {
             Some(_) => Err("binding.json: missing".to_owned()),
         };
     }
-    let bytes = std::fs::read(dir.binding()).map_err(|e| format!("binding.json: {e}"))?;
+    let bytes = read(dir, "binding.json")?;
     let found: Value = serde_json::from_slice(&bytes).map_err(|e| format!("binding.json: {e}"))?;
     let expected = serde_json::to_value(bound).map_err(|e| e.to_string())?;
     match differences(&expected, &found, 1).first() {
@@ -281,12 +294,13 @@ fn check_histories(dir: &RunDir, journal: &Journal) -> Result<String, String> {
     let mut unanchored = Vec::new();
     for file in &files {
         let path = dir.path().join(file);
+        // Its lines first: they are limited in length, so that what is no history is not read to its end.
+        let history = crate::history::reader::read(&path).map_err(|e| e.to_string())?;
         let rest = check_anchors(&path, anchors.get(file.as_str()).map_or(&[], Vec::as_slice))
             .map_err(|e| e.to_string())?;
         if rest.bytes > 0 {
             unanchored.push(format!("{file}: {} records, {} bytes", rest.records, rest.bytes));
         }
-        let history = crate::history::reader::read(&path).map_err(|e| e.to_string())?;
         check_opened(file, history.records.first())?;
     }
     let count = files.len();
@@ -313,7 +327,7 @@ fn check_agent_logs(dir: &RunDir) -> Result<String, String> {
     let mut files = dir.files().map_err(|e| e.to_string())?;
     files.retain(|f| f.starts_with("agent/") && f.ends_with(".jsonl"));
     for file in &files {
-        let bytes = std::fs::read(dir.path().join(file)).map_err(|e| format!("{file}: {e}"))?;
+        let bytes = read(dir, file)?;
         let mut chain = ChainCheck::default();
         for line in bytes.split_inclusive(|b| *b == b'\n') {
             let Some(line) = line.strip_suffix(b"\n") else { break };
@@ -329,8 +343,9 @@ fn check_agent_logs(dir: &RunDir) -> Result<String, String> {
 
 fn check_findings(dir: &RunDir, judge: &Judge<'_>, checks: &mut Checks) -> Option<OtherOpinion> {
     match compare_findings(dir, judge) {
-        Ok(Compared::Same) => {
-            checks.held("findings", format!("recomputed, the same (judge {})", judge.version))
+        Ok(Compared::Same(reports)) => {
+            checks.held("findings", format!("recomputed, the same (judge {})", judge.version));
+            checks.add("reports", check_reports(dir, &reports));
         }
         Ok(Compared::Differ(what)) | Err(what) => checks.failed("findings", what),
         Ok(Compared::OtherJudge(opinion)) => {
@@ -347,22 +362,34 @@ fn check_findings(dir: &RunDir, judge: &Judge<'_>, checks: &mut Checks) -> Optio
     None
 }
 
+/// People read the HTML and not the JSON: it must say the same. Only the judge that wrote it can tell.
+fn check_reports(dir: &RunDir, reports: &Reports) -> Result<String, String> {
+    for (name, computed) in reports {
+        if read(dir, name)? != *computed {
+            return Err(format!("{name}: not what this judge writes for these findings"));
+        }
+    }
+    Ok(format!("{}, written again, the same", reports.keys().copied().collect::<Vec<_>>().join(", ")))
+}
+
 enum Compared {
-    Same,
+    /// With every report.
+    Same(Reports),
     Differ(String),
     OtherJudge(OtherOpinion),
 }
 
 fn compare_findings(dir: &RunDir, judge: &Judge<'_>) -> Result<Compared, String> {
-    let stored = std::fs::read(dir.report_json()).map_err(|e| format!("report.json: {e}"))?;
+    let stored = read(dir, "report.json")?;
     let loaded = load::load_with_head(dir.path()).map_err(|e| e.to_string())?;
-    let computed = (judge.report)(&loaded.input, &loaded.journal_head)?;
-    if stored == computed {
-        return Ok(Compared::Same);
+    let reports = (judge.reports)(&loaded.input, &loaded.journal_head)?;
+    let computed = reports.get("report.json").ok_or("this judge writes no report.json")?;
+    if stored == *computed {
+        return Ok(Compared::Same(reports));
     }
     let parse =
         |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).map_err(|e| format!("report.json: {e}"));
-    let (stored, computed) = (parse(&stored)?, parse(&computed)?);
+    let (stored, computed) = (parse(&stored)?, parse(computed)?);
     let by = stored["judge"].as_str().unwrap_or("unknown").to_owned();
     if by != judge.version {
         let mut differences = differences(&stored, &computed, MAX_DIFFERENCES + 1);

@@ -8,7 +8,7 @@ use quakeproof::drill::spec::{
 use quakeproof::evidence::layout::RunDir;
 use quakeproof::evidence::load::load_with_head;
 use quakeproof::evidence::manifest::{Manifest, seal};
-use quakeproof::evidence::verify::{Judge, VerifyReport, verify};
+use quakeproof::evidence::verify::{Judge, Reports, VerifyReport, verify};
 use quakeproof::evidence::{EvidenceError, redact};
 use quakeproof::history::record::{Answer, ClientKind, Op, OpRecord, Outcome, Record};
 use quakeproof::history::recorder::Recorder;
@@ -229,8 +229,10 @@ pub fn verified(dir: &Path) -> Result<VerifyReport, EvidenceError> {
 }
 
 pub fn verified_by(dir: &Path, version: &str) -> Result<VerifyReport, EvidenceError> {
-    let report = |input: &EvidenceInput, head: &str| Ok(report_of(input, version, head));
-    verify(dir, &Judge { version, report: &report })
+    let reports = |input: &EvidenceInput, head: &str| {
+        Ok(Reports::from([("report.json", report_of(input, version, head))]))
+    };
+    verify(dir, &Judge { version, reports: &reports })
 }
 
 /// A finished, sealed run.

@@ -45,6 +45,23 @@ fn a_finding_that_does_not_follow_from_the_records_is_named() {
 }
 
 #[test]
+fn a_report_for_people_that_says_other_than_the_findings_is_named() {
+    for (name, from, to) in
+        [("report.html", "inconclusive", "pass"), ("junit.xml", "<testsuites", "<!-- --><testsuites")]
+    {
+        let (_root, dir) = copy_of(&bundle());
+        publish(&dir, &[]).unwrap();
+        let path = dir.path().join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{name}");
+        fs::write(&path, text.replace(from, to)).unwrap();
+        reseal(&dir);
+        let difference = verify(dir.path(), &judge()).unwrap().first_difference;
+        assert!(difference.as_ref().is_some_and(|d| d.starts_with(name)), "{name}: {difference:?}");
+    }
+}
+
+#[test]
 fn a_bundle_with_a_secret_is_left_unsealed_even_if_it_was_sealed_before() {
     let (_root, dir) = copy_of(&bundle());
     publish(&dir, &[]).unwrap();
