@@ -157,6 +157,26 @@ fn one_id_missing_from_one_list_is_found() {
 }
 
 #[test]
+fn without_the_ledger_nobody_knows_that_nothing_was_lost() {
+    for emptied in [false, true] {
+        let mut input = World::honest().input();
+        assert!(judge(&input).etcd_restore[0].ledger.lost.is_some());
+        if emptied {
+            history(&mut input, "orders").clear();
+        } else {
+            input.histories.remove("orders");
+        }
+        let judgement = judge(&input);
+        let ledger = &judgement.etcd_restore[0].ledger;
+        assert_eq!((ledger.kept, ledger.lost, ledger.phantom), (None, None, None));
+        assert!(ledger.reason.as_ref().unwrap().contains("orders"), "{:?}", ledger.reason);
+        let rpo = judgement.findings.iter().find(|f| f.kind == "rpo").unwrap();
+        assert_eq!((rpo.verdict, rpo.observed), (Verdict::Inconclusive, None), "{}", rpo.reason);
+        assert!(rpo.reason.contains("orders"), "{}", rpo.reason);
+    }
+}
+
+#[test]
 fn one_list_of_another_revision_is_found() {
     let world = World::honest();
     let mut input = world.input();

@@ -84,6 +84,13 @@ pub fn accounting(timeline: &Timeline, logs: &[ClientLog]) -> Accounting {
         account.acked_before_loss = account.acked;
         return Accounting { account, ..Accounting::default() };
     };
+    // Without a writer's history nothing says what was acknowledged: none lost is not known either.
+    let mut writers = logs.iter().filter(|log| log.kind() == ClientKind::LedgerWriter);
+    if let Some(missing) = writers.find(|log| log.records.is_empty()) {
+        let empty = || format!("the history of {} is empty", missing.name());
+        account.reason = Some(missing.incomplete().filter(|_| missing.cut.is_some()).unwrap_or_else(empty));
+        return Accounting { account, ..Accounting::default() };
+    }
     // A write under way during the restore belongs to the lost timeline unless it is there.
     let before: Vec<&Write> = timeline
         .writes
