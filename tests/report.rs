@@ -11,7 +11,9 @@ mod fixture;
 mod world;
 
 use fixture::{Case, HEAD};
+use quakeproof::clock::MonoNs;
 use quakeproof::drill::schema::{Format, schema_for};
+use quakeproof::history::record::Record;
 use quakeproof::report::{Prepared, Report, html, json, junit, markdown, prepare, terminal};
 use quakeproof::timeline::EvidenceInput;
 use std::path::PathBuf;
@@ -366,6 +368,29 @@ fn the_figures_of_a_restore_have_their_promised_names() {
     }
     has(&report["recorder"], &["scheduled", "recorded", "late", "lost"]);
     has(&report["marks"][0], &["name", "cluster", "at", "monoNs", "lowerNs", "upperNs", "source"]);
+}
+
+#[test]
+fn instants_at_the_end_of_all_time_are_drawn_and_not_computed_over() {
+    for (client, at) in [("orders", 0), ("orders", u64::MAX), ("watch", 0), ("watch", u64::MAX)] {
+        let mut input = World::api_server_kept().input();
+        for record in input.histories.get_mut(client).unwrap().iter_mut().rev().take(5) {
+            match record {
+                Record::Op(op) => op.return_ns = MonoNs(at),
+                Record::Event(event) => event.at_ns = MonoNs(at),
+                Record::Opened { .. } | Record::Closed { .. } => {}
+            }
+        }
+        let prepared = prepare(&input, HEAD);
+        for text in [
+            html::render(&prepared),
+            markdown::render(&prepared.report),
+            junit::render(&prepared.report),
+            terminal::render(&prepared.report, PLAIN),
+        ] {
+            assert!(!text.is_empty() && !text.contains("which is a bug"), "{client} at {at}");
+        }
+    }
 }
 
 #[test]

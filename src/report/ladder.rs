@@ -40,9 +40,12 @@ impl Rise {
     /// Both bounds, the middle first: `1.102 s (1.052–1.152)`.
     pub(super) fn text(&self) -> String {
         match self {
-            Rise::Between(lower, upper) => {
-                super::figure::bounded(Some(lower + (upper - lower) / 2), Some(*lower), Some(*upper), "ns")
-            }
+            Rise::Between(lower, upper) => super::figure::bounded(
+                Some(lower + upper.saturating_sub(*lower) / 2),
+                Some(*lower),
+                Some(*upper),
+                "ns",
+            ),
             Rise::Unknown(reason) => format!("unknown: {reason}"),
         }
     }

@@ -135,7 +135,7 @@ fn axis(svg: &mut Svg, window: Window, zero: u64, top: f64, bottom: f64) {
         if window.from <= zero {
             zero - behind / every * every
         } else {
-            zero + behind.div_ceil(every) * every
+            zero.saturating_add(behind.div_ceil(every).saturating_mul(every))
         }
     };
     svg.line("axis", LEFT, bottom, LEFT + PLOT, bottom);
@@ -150,7 +150,8 @@ fn axis(svg: &mut Svg, window: Window, zero: u64, top: f64, bottom: f64) {
             format!("{sign}{}", figure::round_duration(at.abs_diff(zero)))
         };
         svg.text("tick", x, bottom + 18.0, "middle", &label);
-        at += every;
+        let Some(next) = at.checked_add(every) else { break };
+        at = next;
     }
     svg.text("tick", LEFT + PLOT / 2.0, bottom + 36.0, "middle", "time since the fault");
 }
