@@ -2,13 +2,17 @@
 
 use super::output::{Data, say};
 use super::toolchain::options_from_env;
+use crate::drill::lint::is_kebab;
 use crate::drill::spec::{ProviderKind, Topology};
 use crate::exit::ExitCode;
+use crate::guard::lock::LockRecord;
+use crate::journal::writer::is_being_written;
 use crate::plan::{PlannedCluster, Versions, components};
 use crate::provider::binaries::{self, BinariesError, etcd_for, known_kubernetes, newest_pair};
 use crate::provider::component::{ComponentId, ControlError};
 use crate::provider::local::{self, ClusterDir, Condition, LocalCluster, LocalProvider, SupervisorClient};
 use crate::provider::{Cluster, Provider, ProviderError};
+use crate::state::StateDir;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::io::{self, Write};
@@ -67,7 +71,7 @@ enum ClusterCommand {
 #[derive(Debug, Args)]
 struct UpArgs {
     /// Name of the cluster.
-    #[arg(default_value = "main")]
+    #[arg(default_value = "main", value_parser = cluster_name)]
     name: String,
     /// Version of Kubernetes, such as v1.37.2; the newest that is pinned by default.
     #[arg(long)]
@@ -95,6 +99,15 @@ struct UpArgs {
     offline: bool,
 }
 
+/// A drill must be able to name the cluster.
+fn cluster_name(text: &str) -> Result<String, String> {
+    if is_kebab(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("a cluster's name has at most 63 lower-case letters, digits and single dashes, beginning with a letter".to_owned())
+    }
+}
+
 /// Two members tolerate no more failures than one.
 fn members(text: &str) -> Result<u8, String> {
     match text {
@@ -111,6 +124,19 @@ pub enum ClusterError {
     /// The cluster could not be made, found or controlled.
     #[error(transparent)]
     Provider(#[from] ProviderError),
+    /// A drill is being run on it.
+    #[error(
+        "cluster `{name}` is in use by run {run}\n  hint: `quakeproof abort {run}` ends it and reverts its fault"
+    )]
+    InUse {
+        /// Name of the cluster.
+        name: String,
+        /// The run.
+        run: String,
+    },
+    /// Standard output can't be written to.
+    #[error("standard output: {0}")]
+    Print(io::Error),
     /// There are no binaries of that version.
     #[error(transparent)]
     Binaries(#[from] BinariesError),
@@ -130,7 +156,10 @@ impl ClusterError {
     fn exit_code(&self) -> ExitCode {
         match self {
             ClusterError::UnknownVersion { .. } => ExitCode::Usage,
-            ClusterError::Provider(_) | ClusterError::Binaries(_) => ExitCode::Refused,
+            ClusterError::Print(_) => ExitCode::Internal,
+            ClusterError::InUse { .. } | ClusterError::Provider(_) | ClusterError::Binaries(_) => {
+                ExitCode::Refused
+            }
         }
     }
 }
@@ -145,7 +174,7 @@ impl From<ControlError> for ClusterError {
 pub fn run(args: ClusterArgs, state_dir: &Path) -> ExitCode {
     let done = match args.command {
         ClusterCommand::Up(up_args) => up(&up_args, state_dir),
-        ClusterCommand::Down { name } => local::remove(state_dir, &name).map_err(ClusterError::from),
+        ClusterCommand::Down { name } => down(&name, state_dir),
         ClusterCommand::List { json } => list(state_dir, json),
         ClusterCommand::Env { name } => env(&name, state_dir),
         ClusterCommand::Logs { name, component } => logs(&name, component.as_deref(), state_dir),
@@ -188,6 +217,17 @@ fn up(args: &UpArgs, state_dir: &Path) -> Result<(), ClusterError> {
         cluster.name()
     ));
     Ok(())
+}
+
+/// Under a running drill a cluster would take its evidence along; a dead run's cluster may go.
+fn down(name: &str, state_dir: &Path) -> Result<(), ClusterError> {
+    local::cluster_dir(state_dir, name)?;
+    if let Ok(Some(record)) = LockRecord::read(&StateDir::at(state_dir), name)
+        && is_being_written(&record.run_dir.join("journal.jsonl")).unwrap_or(false)
+    {
+        return Err(ClusterError::InUse { name: name.to_owned(), run: record.run });
+    }
+    Ok(local::remove(state_dir, name)?)
 }
 
 fn versions(args: &UpArgs) -> Result<Versions, ClusterError> {
@@ -300,8 +340,7 @@ fn exec(name: &str, host: &str, command: Vec<String>, state_dir: &Path) -> Resul
 }
 
 fn print(text: &str) -> Result<(), ClusterError> {
-    Data.write_all(text.as_bytes()).map_err(io_failed("print"))?;
-    Ok(())
+    Data.write_all(text.as_bytes()).map_err(ClusterError::Print)
 }
 
 fn io_failed(what: &str) -> impl FnOnce(io::Error) -> ProviderError + use<> {

@@ -6,7 +6,8 @@ use crate::journal::entry::RunOutcome;
 
 /// End a run whose runner died: undo what it owes and judge what it saw
 ///
-/// Exit codes: the judged one (0, 1, 2), 4 when an undo failed, 5 when the runner is still alive.
+/// A run that has ended is left as it is. Exit codes: the judged one (0, 1, 2), 4 when an undo failed,
+/// 5 when the runner is still alive, 3 when there is no such run, 6 when its evidence is damaged.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Run id, its unique prefix, or the run's directory. Default: the only run that did not end.
@@ -23,9 +24,15 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let state = environment::state_dir()?;
     let found = session::find_run(&state, args.run.as_deref())?;
-    let (end, report) = session::end_run(&state, &found, args.keep_cluster, "recover")?;
+    let (outcome, report) = match session::sealed(&found)? {
+        Some(ended) => ended,
+        None => {
+            let (end, report) = session::end_run(&state, &found, args.keep_cluster, "recover")?;
+            (end.outcome, report)
+        }
+    };
     session::print_report(&report, &found.dir);
-    Ok(match end.outcome {
+    Ok(match outcome {
         RunOutcome::Faulted => ExitCode::Faulted,
         RunOutcome::Refused => ExitCode::Refused,
         _ => session::judged(&report),

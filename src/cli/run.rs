@@ -134,10 +134,8 @@ fn write_index(out: &Path, drills: &[PathBuf], ends: &[Ended]) -> Result<(), Fai
     let runs: Vec<_> = ended.chain(left).collect();
     let text = format!("{:#}\n", json!({"formatVersion": "1.0", "runs": runs}));
     let path = out.join("index.json");
-    write_atomically(&path, text.as_bytes()).map_err(|e| Failure {
-        exit: ExitCode::Internal,
-        message: format!("error: {}: {e}", path.display()),
-    })
+    write_atomically(&path, text.as_bytes())
+        .map_err(|e| Failure { exit: ExitCode::Internal, message: format!("error: {}: {e}", path.display()) })
 }
 
 fn run_one(drill: &Path, out: Option<PathBuf>, args: &Args) -> Result<Ended, Failure> {
@@ -149,6 +147,7 @@ fn run_one(drill: &Path, out: Option<PathBuf>, args: &Args) -> Result<Ended, Fai
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let refused = |e: &dyn std::error::Error| Failure::new(ExitCode::Refused, e);
     let path = out.unwrap_or_else(|| state.run(&id));
+    session::ensure_space(&state, &path)?;
     let dir = RunDir::create(&path).map_err(|e| refused(&e))?;
     let lock = DrillLock::acquire(&state, &cluster, &id, &path, clock.as_ref()).map_err(|e| {
         discard(&dir);

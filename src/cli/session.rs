@@ -6,10 +6,11 @@ use crate::check::Verdict;
 use crate::clock::SystemClock;
 use crate::etcd::view::LiveView;
 use crate::evidence::layout::RunDir;
-use crate::evidence::load::read_plan;
+use crate::evidence::load::{load_with_head, read_plan};
 use crate::evidence::publish::publish;
 use crate::exit::ExitCode;
 use crate::guard::lock::DrillLock;
+use crate::journal::entry::RunOutcome;
 use crate::journal::{reader, summary::RunSummary, writer};
 use crate::plan::Plan;
 use crate::progress::{Display, EventKind, Feed, Mode};
@@ -17,16 +18,19 @@ use crate::provider::binaries;
 use crate::provider::local::LocalProvider;
 use crate::provider::{Cluster, Provider};
 use crate::report::model::Report;
+use crate::report::prepare;
 use crate::report::terminal::{self, Options};
 use crate::runner::lifecycle::RunEnd;
 use crate::runner::recover::{RecoverRequest, recover};
 use crate::state::StateDir;
 use crate::state::runs::RunState;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Space that a run needs at least: evidence, a snapshot, and etcd's data twice.
-const SPACE_BYTES: u64 = 1 << 30;
+/// Space that a cluster needs at least: a snapshot, and etcd's data twice.
+const CLUSTER_BYTES: u64 = 1 << 30;
+/// Space that evidence needs at least.
+const EVIDENCE_BYTES: u64 = 128 << 20;
 
 /// A run that is on disk.
 pub struct Found {
@@ -38,9 +42,16 @@ pub struct Found {
     pub plan: Plan,
 }
 
+/// Refuses a run that the disk has no room for. Ending one needs next to none and is never refused.
+pub fn ensure_space(state: &StateDir, evidence: &Path) -> Result<(), Failure> {
+    state
+        .ensure_space(CLUSTER_BYTES)
+        .and_then(|()| crate::state::ensure_space(evidence, EVIDENCE_BYTES))
+        .map_err(|e| Failure::new(ExitCode::Refused, &e))
+}
+
 /// The provider of a plan's cluster, with the binaries that it needs.
 pub fn provider(plan: &Plan, state: &StateDir, offline: bool) -> Result<Arc<dyn Provider>, Failure> {
-    state.ensure_space(SPACE_BYTES).map_err(|e| Failure::new(ExitCode::Refused, &e))?;
     let options = toolchain::options_from_env(offline);
     let set = binaries::provide(&plan.cluster.versions, &options, &output::say)
         .map_err(|e| Failure::new(e.exit_code(), &e))?;
@@ -84,6 +95,21 @@ pub fn is_alive(found: &Found) -> Result<bool, Failure> {
     writer::is_being_written(&found.dir.journal()).map_err(|e| Failure::new(ExitCode::Refused, &e))
 }
 
+/// The report of a run that has ended and was sealed: `None` while there is anything left to end. Its
+/// bundle is evidence by now, and to seal it anew would make whatever was done to it since look genuine.
+pub fn sealed(found: &Found) -> Result<Option<(RunOutcome, Report)>, Failure> {
+    let damaged = |e: &dyn std::error::Error| Failure::new(ExitCode::Invalid, e);
+    let loaded = load_with_head(found.dir.path()).map_err(|e| damaged(&e))?;
+    let summary = RunSummary::of(&loaded.input.journal);
+    match summary.closed.as_ref().map(|closed| closed.outcome) {
+        Some(outcome) if summary.is_settled() && found.dir.manifest().exists() => {
+            output::say(&format!("run {} has ended already; nothing was changed", found.id));
+            Ok(Some((outcome, prepare(&loaded.input, &loaded.journal_head).report)))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// Ends a run whose runner is gone, judges it and writes its reports.
 pub fn end_run(
     state: &StateDir,
@@ -119,7 +145,7 @@ pub fn end_run(
 /// Judges a run, writes its reports and frees the cluster, unless something is left faulted.
 pub fn finish(dir: &RunDir, lock: DrillLock, end: &RunEnd, feed: &Feed) -> Result<Report, Failure> {
     let report = publish(dir, &[]).map_err(|e| Failure::new(ExitCode::Internal, &e))?;
-    if end.outcome != crate::journal::entry::RunOutcome::Faulted {
+    if end.outcome != RunOutcome::Faulted {
         lock.release().map_err(|e| Failure::new(ExitCode::Internal, &e))?;
     }
     let text = report.summary.clone();

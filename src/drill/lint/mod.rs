@@ -2,6 +2,7 @@
 //! measure, steps in an impossible order, values outside their range.
 
 mod names;
+pub use names::is_kebab;
 mod objectives;
 mod ranges;
 mod steps;

@@ -129,7 +129,10 @@ fn kebab(lint: &mut Lint<'_>, path: &str, name: &str) {
     lint.error(path, title, help);
 }
 
-fn is_kebab(name: &str) -> bool {
+/// Whether it is what drills, clusters and clients are called: at most 63 lower-case letters, digits and
+/// single dashes, beginning with a letter.
+#[must_use]
+pub fn is_kebab(name: &str) -> bool {
     name.len() <= MAX_LENGTH
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.split('-').all(|part| {

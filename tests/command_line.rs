@@ -1,0 +1,335 @@
+//! The binary as people, scripts and attackers call it. No cluster is needed.
+
+#[allow(dead_code, reason = "shared with the tests of evidence, which use all of it")]
+#[path = "evidence/bundle.rs"]
+mod bundle;
+
+use assert_cmd::Command;
+use bundle::{bundle, copy_of, reseal};
+use quakeproof::clock::FakeClock;
+use quakeproof::evidence::layout::RunDir;
+use quakeproof::evidence::publish::publish;
+use quakeproof::guard::lock::DrillLock;
+use quakeproof::journal::writer::JournalWriter;
+use quakeproof::state::StateDir;
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const DRILL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/etcd/restore-without-bump.yaml");
+
+/// Longest that a command without a cluster may take, on a busy machine and without optimisation.
+const SOON: Duration = Duration::from_secs(60);
+
+struct Called {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn command(state: &Path) -> Command {
+    let mut command = Command::cargo_bin("quakeproof").unwrap();
+    command.env("QUAKEPROOF_STATE", state).env_remove("QUAKEPROOF_BIN_DIR").timeout(SOON);
+    command
+}
+
+fn call(state: &TempDir, args: &[&str]) -> Called {
+    let Output { status, stdout, stderr } = command(state.path()).args(args).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let called = Called { code: status.code().unwrap_or(-1), out: text(stdout), err: text(stderr) };
+    assert!(!called.err.contains("panicked"), "{args:?}: {}", called.err);
+    called
+}
+
+fn published() -> (TempDir, RunDir) {
+    let (root, dir) = copy_of(&bundle());
+    publish(&dir, &[]).unwrap();
+    (root, dir)
+}
+
+/// A writer whose reader has gone already.
+fn broken_pipe() -> Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+fn run_with(state: &Path, args: &[&str], out: Stdio, err: Stdio) -> Option<i32> {
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("quakeproof"));
+    command.env("QUAKEPROOF_STATE", state).args(args).stdin(Stdio::null()).stdout(out).stderr(err);
+    command.status().unwrap().code()
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let state = TempDir::new().unwrap();
+    let (_root, dir) = published();
+    let run = dir.path().to_str().unwrap();
+    let wrong = state.path().join("wrong.yaml");
+    fs::write(&wrong, "kind: Drill\n").unwrap();
+    for (args, code) in [
+        (vec!["plan", DRILL], 0),
+        (vec!["plan", DRILL, "--json"], 0),
+        (vec!["check", DRILL], 0),
+        (vec!["check", DRILL, wrong.to_str().unwrap()], 3),
+        (vec!["schema", "journal"], 0),
+        (vec!["toolchain", "list"], 0),
+        (vec!["cluster", "list"], 0),
+        (vec!["runs", "--json"], 0),
+        (vec!["show", run], 0),
+        (vec!["report", run], 0),
+        (vec!["verify", run], 0),
+        (vec!["run", "--help"], 0),
+    ] {
+        assert_eq!(run_with(state.path(), &args, broken_pipe(), Stdio::null()), Some(code), "{args:?}");
+    }
+}
+
+#[test]
+fn talk_that_nobody_can_hear_changes_no_exit_code() {
+    let state = TempDir::new().unwrap();
+    for (args, code) in [
+        (vec!["plan", "none.yaml"], 3),
+        (vec!["check", "none.yaml"], 3),
+        (vec!["run", "none.yaml"], 3),
+        (vec!["verify", "none"], 3),
+        (vec!["recover"], 3),
+        (vec!["abort"], 3),
+        (vec!["cluster", "env", "none"], 5),
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        assert_eq!(run_with(state.path(), &args, Stdio::null(), full.into()), Some(code), "{args:?}");
+        assert_eq!(run_with(state.path(), &args, Stdio::null(), broken_pipe()), Some(code), "{args:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_behind_standard_output_is_an_error() {
+    let state = TempDir::new().unwrap();
+    for args in [["schema", "report"], ["plan", DRILL], ["cluster", "list"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let code = run_with(state.path(), &args, full.into(), Stdio::null());
+        assert_eq!(code, Some(70), "{args:?}");
+    }
+}
+
+#[test]
+fn every_command_says_what_it_does_and_what_its_exit_codes_mean() {
+    let state = TempDir::new().unwrap();
+    let help = call(&state, &["--help"]);
+    assert_eq!(help.code, 0);
+    for command in [
+        "check",
+        "plan",
+        "run",
+        "recover",
+        "abort",
+        "runs",
+        "show",
+        "report",
+        "verify",
+        "doctor",
+        "cluster",
+        "toolchain",
+    ] {
+        assert!(help.out.contains(&format!("\n  {command} ")), "{command} is not listed: {}", help.out);
+        let own = call(&state, &[command, "--help"]);
+        assert_eq!(own.code, 0, "{command}");
+        let documented = own.out.contains("Exit codes: ") || command == "runs";
+        assert!(documented, "{command}: {}", own.out);
+    }
+    assert_eq!(call(&state, &["help", "run"]).code, 0);
+    assert_eq!(call(&state, &[]).code, 3);
+    assert_eq!(call(&state, &["no-such-command"]).code, 3);
+}
+
+#[test]
+fn as_a_plugin_of_kubectl_it_goes_by_the_name_that_people_type() {
+    let state = TempDir::new().unwrap();
+    let plugin = state.path().join("kubectl-quakeproof");
+    std::os::unix::fs::symlink(assert_cmd::cargo::cargo_bin("quakeproof"), &plugin).unwrap();
+    let help = |program: &Path| {
+        let output = std::process::Command::new(program).args(["run", "--help"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(help(&plugin).contains("Usage: kubectl quakeproof run "), "{}", help(&plugin));
+    let other = state.path().join("renamed");
+    std::os::unix::fs::symlink(assert_cmd::cargo::cargo_bin("quakeproof"), &other).unwrap();
+    assert!(help(&other).contains("Usage: quakeproof run "), "{}", help(&other));
+}
+
+#[test]
+fn what_is_no_text_or_has_no_end_is_refused_as_a_drill() {
+    let state = TempDir::new().unwrap();
+    let latin = state.path().join("latin.yaml");
+    fs::write(&latin, b"kind: Drill\nmetadata: {name: caf\xe9}\n").unwrap();
+    let word = state.path().join("word.yaml");
+    fs::write(&word, "a".repeat(900_000)).unwrap();
+    let directory = state.path().to_str().unwrap();
+    for command in ["check", "plan", "run"] {
+        for (path, said) in [
+            (latin.to_str().unwrap(), "line 2 is not UTF-8 text"),
+            ("/dev/zero", "the file is larger than 1048576 bytes"),
+            ("none.yaml", "none.yaml: can't be read: No such file"),
+            (word.to_str().unwrap(), "expected a mapping"),
+        ] {
+            let called = call(&state, &[command, path]);
+            assert_eq!(called.code, 3, "{command} {path}");
+            assert!(called.err.starts_with("error: ") && called.err.contains(said), "{}", called.err);
+            assert!(called.err.len() < 2_000, "{command} {path}: {} bytes", called.err.len());
+            assert_eq!(called.out, "");
+        }
+    }
+    assert!(call(&state, &["plan", directory]).err.contains("Is a directory"));
+}
+
+#[test]
+fn a_call_with_several_drills_never_mixes_with_what_is_there() {
+    let state = TempDir::new().unwrap();
+    let out = state.path().join("out");
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("index.json"), "{}").unwrap();
+    let args = ["run", "one.yaml", "two.yaml", "--out", out.to_str().unwrap()];
+    let called = call(&state, &args);
+    assert_eq!(called.code, 5);
+    assert!(called.err.contains("not empty") && called.err.contains("--out"), "{}", called.err);
+    assert_eq!(fs::read_to_string(out.join("index.json")).unwrap(), "{}");
+    fs::remove_file(out.join("index.json")).unwrap();
+    let called = call(&state, &args);
+    assert_eq!(called.code, 3);
+    let index: serde_json::Value =
+        serde_json::from_slice(&fs::read(out.join("index.json")).unwrap()).unwrap();
+    assert_eq!(index["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(index["runs"][1]["exitCode"], 3);
+}
+
+#[test]
+fn a_run_that_has_ended_is_left_as_it_is() {
+    let state = TempDir::new().unwrap();
+    let (_root, dir) = published();
+    let run = dir.path().to_str().unwrap();
+    let orders = dir.histories().join("orders.jsonl");
+    fs::remove_file(&orders).unwrap();
+    let contents = || {
+        let files = dir.files().unwrap().into_iter().chain(["manifest.json".to_owned()]);
+        files.map(|f| (fs::read(dir.path().join(&f)).unwrap(), f)).collect::<Vec<_>>()
+    };
+    let before = contents();
+    for command in ["recover", "abort"] {
+        let called = call(&state, &[command, run]);
+        assert!(called.err.contains("has ended"), "{command}: {}", called.err);
+        assert!(before == contents(), "{command} changed the evidence");
+    }
+    assert_eq!(call(&state, &["verify", run]).code, 6, "what was removed stays missing");
+}
+
+#[test]
+fn hostile_text_in_a_bundle_stays_text_on_the_terminal() {
+    let state = TempDir::new().unwrap();
+    let (_root, dir) = published();
+    let text = fs::read_to_string(dir.manifest()).unwrap();
+    let hostile = text.replacen("\"formatVersion\": \"1.0\"", "\"formatVersion\": \"\\u001b[2J9.0\"", 1);
+    assert_ne!(text, hostile);
+    fs::write(dir.manifest(), hostile).unwrap();
+    let called = call(&state, &["verify", dir.path().to_str().unwrap()]);
+    assert_eq!(called.code, 3);
+    assert!(called.err.contains("u{1b}") && !called.err.contains('\u{1b}'), "{:?}", called.err);
+}
+
+#[test]
+fn a_trap_in_a_bundle_ends_no_command_in_waiting() {
+    let state = TempDir::new().unwrap();
+    for file in ["manifest.json", "plan.json", "binding.json", "report.json", "histories/orders.jsonl"] {
+        let (_root, dir) = published();
+        let path = dir.path().join(file);
+        fs::remove_file(&path).unwrap();
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let run = dir.path().to_str().unwrap();
+        assert_eq!(call(&state, &["verify", run]).code, 6, "{file}");
+        for command in [vec!["report", run], vec!["show", run], vec!["runs"]] {
+            assert!([0, 3, 6].contains(&call(&state, &command).code), "{file} {command:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_grew_beyond_measure_is_found_at_once() {
+    let state = TempDir::new().unwrap();
+    for file in ["drill.yaml", "plan.json", "binding.json", "report.json", "histories/orders.jsonl"] {
+        let (_root, dir) = published();
+        fs::File::options().write(true).open(dir.path().join(file)).unwrap().set_len(1 << 40).unwrap();
+        let called = call(&state, &["verify", dir.path().to_str().unwrap()]);
+        assert_eq!(called.code, 6, "{file}");
+        assert!(called.out.contains(file), "{}", called.out);
+    }
+}
+
+#[test]
+fn a_forged_range_of_ids_is_damage_and_no_hunger_for_memory() {
+    let state = TempDir::new().unwrap();
+    let (_root, dir) = published();
+    let lines = format!(
+        "{}{}",
+        r#"{"opened":{"client":"greedy","kind":"listReader","identity":"i","target":"api/a","at":"2026-01-01T00:00:00Z","monoNs":1,"boot":"b"}}"#,
+        "\n"
+    );
+    let bomb = r#"{"op":{"seq":1,"boot":"b","callNs":1,"returnNs":2,"op":{"list":{"list":1,"page":0}},"outcome":{"ok":{"revision":5,"ids":"0-50000000"}}}}"#;
+    fs::write(dir.histories().join("greedy.jsonl"), format!("{lines}{bomb}\n")).unwrap();
+    reseal(&dir);
+    let called = call(&state, &["verify", dir.path().to_str().unwrap()]);
+    assert_eq!(called.code, 6);
+    assert!(called.out.contains("greedy.jsonl line 2") && called.out.contains("ids"), "{}", called.out);
+}
+
+#[test]
+fn commands_for_a_run_say_so_when_there_is_none() {
+    let state = TempDir::new().unwrap();
+    for command in ["recover", "abort", "show", "verify", "report"] {
+        let called = call(&state, &[command, "no-such-run"]);
+        assert_eq!(called.code, 3, "{command}");
+        assert!(called.err.contains("hint: `quakeproof runs`"), "{command}: {}", called.err);
+    }
+    for command in ["recover", "abort"] {
+        assert_eq!(call(&state, &[command]).code, 3, "{command}");
+    }
+    assert_eq!(call(&state, &["runs", "--json"]).out.trim(), "[]");
+}
+
+#[test]
+fn a_cluster_with_a_hostile_name_is_refused_before_anything_is_made() {
+    let state = TempDir::new().unwrap();
+    for name in ["../../etc", "a/b", ".", "..", "", "\u{1b}[31m", "UPPER", "with space", &"x".repeat(300)] {
+        let called = call(&state, &["cluster", "up", "--", name]);
+        assert_eq!(called.code, 3, "cluster up {name:?}: {}", called.err);
+        if name == "UPPER" {
+            continue;
+        }
+        for command in ["down", "env", "logs"] {
+            let called = call(&state, &["cluster", command, "--", name]);
+            assert!([3, 5].contains(&called.code), "cluster {command} {name:?}: {}", called.code);
+            assert!(!called.err.contains('\u{1b}'), "{:?}", called.err);
+        }
+    }
+    let made = fs::read_dir(state.path().join("clusters")).unwrap().count();
+    assert_eq!(made, 0);
+}
+
+#[test]
+fn a_cluster_is_not_taken_from_under_a_running_drill() {
+    let state = TempDir::new().unwrap();
+    let at = StateDir::at(state.path());
+    at.create().unwrap();
+    let clock = FakeClock::new();
+    let dir = state.path().join("run");
+    fs::create_dir(&dir).unwrap();
+    let lock = DrillLock::acquire(&at, "standing", "run-1", &dir, &clock).unwrap();
+    let runner = JournalWriter::create(&dir.join("journal.jsonl"), Arc::new(clock)).unwrap();
+    let called = call(&state, &["cluster", "down", "standing"]);
+    assert_eq!(called.code, 5, "{}", called.err);
+    assert!(called.err.contains("quakeproof abort run-1"), "{}", called.err);
+    drop((runner, lock));
+    assert_eq!(call(&state, &["cluster", "down", "standing"]).code, 0, "a dead run's cluster may go");
+}
