@@ -2,8 +2,8 @@
 
 use super::{Failure, environment, plan, session};
 use crate::clock::{Clock, SystemClock};
+use crate::durable::write_atomically;
 use crate::evidence::layout::RunDir;
-use crate::evidence::manifest::write_atomically;
 use crate::exit::ExitCode;
 use crate::guard::lock::DrillLock;
 use crate::journal::entry::RunOutcome;
