@@ -3,7 +3,7 @@
 use clap::Parser;
 use quakeproof::cli::cluster::{self, ClusterArgs};
 use quakeproof::provider::local;
-use std::path::PathBuf;
+use quakeproof::state::StateDir;
 use std::process::ExitCode;
 
 #[derive(Debug, Parser)]
@@ -36,14 +36,12 @@ fn main() -> ExitCode {
         }
     };
     match command {
-        Command::Cluster(args) => cluster::run(args, &state_dir()).into(),
+        Command::Cluster(args) => match StateDir::locate(|name| std::env::var_os(name)) {
+            Ok(state) => cluster::run(args, state.path()).into(),
+            Err(error) => {
+                eprintln!("error: {error}");
+                quakeproof::exit::ExitCode::Refused.into()
+            }
+        },
     }
-}
-
-fn state_dir() -> PathBuf {
-    let from = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    from("QUAKEPROOF_STATE")
-        .or_else(|| from("XDG_STATE_HOME").map(|dir| dir.join("quakeproof")))
-        .or_else(|| from("HOME").map(|dir| dir.join(".local/state/quakeproof")))
-        .unwrap_or_else(|| PathBuf::from(".quakeproof"))
 }
