@@ -97,10 +97,11 @@ async fn put_in_order(
             cleanup.settle(cluster.as_ref(), request.by).await?;
             cleanup.clean_up(cluster.as_ref(), &ledger_namespace(&request.run), request.by).await
         }
-        Err(ProviderError::NoSuchCluster { .. }) => {
+        Err(ProviderError::NoSuchCluster { .. }) if standing => {
             cleanup.discharge_all("the cluster does not exist any more").await?;
             Ok(Ok(()))
         }
+        // Also where there is none: it may have come to parts of one, and its removal is owed on record.
         Err(_) if !standing => cleanup.remove_cluster().await,
         Err(error) => Ok(Err(error.to_string())),
     }
