@@ -1,2 +1,31 @@
-all:
-	cargo build
+# `make drill` and `make test` start from a machine with Rust, Go and a package manager.
+K8S ?=
+SCENARIO ?= scenarios/etcd/restore-without-bump.yaml
+
+.PHONY: build drill test lint soak bench
+
+build:
+	ci/packages.sh build
+	cargo build --release --locked
+
+# One drill on a real cluster, with its report. `make drill K8S=v1.30.4` picks another version.
+drill:
+	ci/drill.sh "$(SCENARIO)" "$(K8S)"
+
+# Everything that CI runs.
+test:
+	ci/test.sh
+
+lint:
+	ci/packages.sh build
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
+
+# Each scenario five times with real durations on every pinned version; writes reports/soak/.
+soak:
+	ci/soak.sh
+
+# Start-up time of an embedded cluster beside a bare script that starts the same binaries.
+bench:
+	ci/bench.sh

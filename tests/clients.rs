@@ -40,6 +40,7 @@ struct Load {
     stop: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
     signals: UnboundedReceiver<ClientSignal>,
+    told: Vec<ClientSignal>,
     dir: tempfile::TempDir,
 }
 
@@ -101,7 +102,7 @@ impl Load {
             })
         });
         let tasks = tasks.collect();
-        Self { ledger, stop, tasks, signals, dir }
+        Self { ledger, stop, tasks, signals, told: Vec::new(), dir }
     }
 
     async fn acknowledged(&self, more: usize) {
@@ -110,16 +111,26 @@ impl Load {
         eventually(&what, Duration::from_secs(30), async || self.ledger.len() >= target).await;
     }
 
+    /// Waits until each of these clients has told of three things above `revision`: a list and events after it.
+    async fn heard_above(&mut self, clients: &[&str], revision: u64) {
+        let what = format!("{clients:?} hear of revisions above {revision}");
+        eventually(&what, Duration::from_secs(30), async || {
+            self.told.extend(std::iter::from_fn(|| self.signals.try_recv().ok()));
+            clients.iter().all(|client| {
+                let heard = |s: &&ClientSignal| s.client == **client && s.revision > Some(revision);
+                self.told.iter().filter(heard).count() >= 3
+            })
+        })
+        .await;
+    }
+
     async fn stop(mut self) -> Histories {
         self.stop.cancel();
         for task in self.tasks {
             task.await.unwrap();
         }
-        let mut signals = Vec::new();
-        while let Ok(signal) = self.signals.try_recv() {
-            signals.push(signal);
-        }
-        Histories::read(self.dir.path(), signals)
+        self.told.extend(std::iter::from_fn(|| self.signals.try_recv().ok()));
+        Histories::read(self.dir.path(), self.told)
     }
 }
 
@@ -260,7 +271,7 @@ async fn lose_and_restore(kubernetes: &str, etcd: &str, bump: Option<u64>) -> Re
     let cluster = Arc::new(BareCluster::start(kubernetes, etcd).await);
     let clock = SystemClock::new();
     let view = LiveView::new(cluster.clone());
-    let load = Load::start(&cluster).await;
+    let mut load = Load::start(&cluster).await;
     load.acknowledged(60).await;
     assert_eq!(view.list_equals_etcd().await, Ok(None), "before the loss");
     assert_eq!(view.etcd_healthy(&ComponentId(ETCD.to_owned())).await, Ok(None));
@@ -284,16 +295,11 @@ async fn lose_and_restore(kubernetes: &str, etcd: &str, bump: Option<u64>) -> Re
         async || etcd.status(within).await.is_ok_and(|status| status.header.revision > revision_before);
     eventually("the new timeline passes the old revision", Duration::from_secs(30), passed).await;
     let passed_at = clock.mono();
+    // The API server takes seconds to find its own watch on etcd broken, and its caches are filled anew after that.
+    load.heard_above(&["watch", "etcd-watch"], revision_before).await;
     load.acknowledged(60).await;
-    let mut view_now = view.list_equals_etcd().await.unwrap();
-    if bump.is_some() && view_now.is_some() {
-        // Its cache may be in the middle of being filled anew.
-        eventually("LIST equals etcd", Duration::from_secs(15), async || {
-            view_now = view.list_equals_etcd().await.unwrap();
-            view_now.is_none()
-        })
-        .await;
-    }
+    load.heard_above(&["list-unset", "list-zero", "list-pages", "truth"], revision_before).await;
+    let view_now = view.list_equals_etcd().await.unwrap();
     let histories = load.stop().await;
     let end = clock.mono();
     let restored =

@@ -3,8 +3,8 @@
 
 use super::protocol::{Request, Response};
 use super::server::{MAX_LINE_BYTES, socket_path};
-use super::socket::ShortPath;
 use crate::provider::component::ControlError;
+use crate::unix_socket::ShortPath;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +13,10 @@ use tokio::net::UnixStream;
 
 /// Time between two tries to reach an agent that is being restarted.
 const RETRY_EVERY: Duration = Duration::from_millis(20);
+
+/// Longest that an answer takes, apart from an undo that it waits for: a write to a slow
+/// disk, or the restart of an agent.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// Asks the agent of one cluster; opens a connection for each request.
 #[derive(Debug, Clone)]
@@ -27,6 +31,22 @@ impl AgentClient {
         Self { socket: socket_path(cluster_dir) }
     }
 
+    /// Sends a request and awaits its answer: for 30 s, and for a revert, which is answered
+    /// when it has ended, longer by the time that its undo declares.
+    ///
+    /// # Errors
+    /// As [`Self::request`].
+    pub async fn ask(&self, request: &Request) -> Result<Response, ControlError> {
+        let mut timeout = ANSWER_WITHIN;
+        if let Request::Revert { run, injection } = request
+            && let Response::Injections { injections } = self.request(&Request::List, timeout).await?
+            && let Some(held) = injections.iter().find(|h| h.run == *run && h.injection == *injection)
+        {
+            timeout += Duration::from_nanos(held.within_ns);
+        }
+        self.request(request, timeout).await
+    }
+
     /// Sends a request and awaits its answer for at most `timeout`. A revert is answered
     /// when it has ended: allow for the time that the undo declares.
     ///
@@ -37,7 +57,7 @@ impl AgentClient {
         let mut last = "no answer yet".to_owned();
         let attempts = async {
             loop {
-                match self.ask(request).await {
+                match self.exchange(request).await {
                     Ok(response) => return response,
                     Err(error) => last = error.to_string(),
                 }
@@ -52,7 +72,7 @@ impl AgentClient {
         }
     }
 
-    async fn ask(&self, request: &Request) -> io::Result<Response> {
+    async fn exchange(&self, request: &Request) -> io::Result<Response> {
         let stream = {
             let short = ShortPath::of(&self.socket)?;
             UnixStream::connect(short.path()).await?

@@ -1,20 +1,16 @@
 //! The agent's own log: append-only JSON lines under the same chain rule as the journal
-//! (see [`crate::journal::entry`]), so that it can be imported into the evidence as it is.
+//! (see [`crate::journal::chain`]), so that it can be imported into the evidence as it is.
 
 use super::undo::{InjectionId, Undo};
 use crate::clock::{BootId, Clock, MonoNs, WallTime};
+use crate::journal::chain::Head;
+use crate::journal::format::{self, Compatibility};
+use crate::journal::lines::ChainedLines;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// Major.minor of the log's format. A newer minor is read, a newer major refused.
 pub const FORMAT_VERSION: &str = "1.0";
-
-/// Hash of a line, or of the nothing before the first one.
-pub type LineHash = [u8; 32];
-
-/// What the first line follows.
-pub const START: LineHash = [0; 32];
 
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -134,9 +130,11 @@ pub struct ReadLog {
     /// Every whole line.
     pub entries: Vec<LogEntry>,
     /// Hash of the last whole line.
-    pub head: LineHash,
+    pub head: Head,
     /// Bytes of whole lines; what follows is torn.
     pub whole_bytes: u64,
+    /// What follows the last newline: a crash hit before it was answered for.
+    pub torn: Vec<u8>,
 }
 
 /// Why a log can't be relied on.
@@ -150,7 +148,7 @@ pub enum LogError {
     )]
     Broken {
         /// 1, 2, ….
-        line: usize,
+        line: u64,
         /// What is wrong.
         reason: String,
     },
@@ -162,49 +160,31 @@ pub enum LogError {
     },
 }
 
-/// Hash of a line (without its newline) that follows one with hash `prev`.
-#[must_use]
-pub fn line_hash(prev: &LineHash, line: &[u8]) -> LineHash {
-    let mut digest = Sha256::new();
-    digest.update(prev);
-    digest.update((line.len() as u64).to_be_bytes());
-    digest.update(line);
-    digest.finalize().into()
-}
-
-/// Reads a log. A last line without newline is torn: a crash hit before it was
-/// answered for, so it is left out.
+/// Reads a log. A torn last line is left out.
 ///
 /// # Errors
-/// When the chain is broken or the format is of a newer major version.
+/// When the chain is broken or the format is of another major version.
 pub fn read(bytes: &[u8]) -> Result<ReadLog, LogError> {
-    let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-    let mut log = ReadLog { entries: Vec::new(), head: START, whole_bytes: whole as u64 };
-    for (index, line) in bytes[..whole].split_inclusive(|b| *b == b'\n').enumerate() {
-        let line = &line[..line.len() - 1];
-        let broken = |reason: String| LogError::Broken { line: index + 1, reason };
-        refuse_newer(line)?;
-        let entry: LogEntry = serde_json::from_slice(line).map_err(|e| broken(e.to_string()))?;
-        if entry.prev != hex::encode(log.head) {
-            return Err(broken("it does not follow from the line before".to_owned()));
-        }
-        if entry.seq != index as u64 {
-            return Err(broken(format!("its number is {}, not {index}", entry.seq)));
-        }
-        log.head = line_hash(&log.head, line);
-        log.entries.push(entry);
+    let mut lines = ChainedLines::new(bytes);
+    let mut entries: Vec<LogEntry> = Vec::new();
+    loop {
+        let broken = |reason: String| LogError::Broken { line: entries.len() as u64 + 1, reason };
+        let Some(line) = lines.next_line().map_err(|e| broken(e.to_string()))? else { break };
+        refuse_newer(&line)?;
+        let entry: LogEntry = serde_json::from_slice(&line).map_err(|e| broken(e.to_string()))?;
+        lines.follow(&line, entry.seq, &entry.prev).map_err(broken)?;
+        entries.push(entry);
     }
-    Ok(log)
+    Ok(ReadLog { entries, head: lines.head(), whole_bytes: lines.bytes(), torn: lines.torn().to_vec() })
 }
 
 /// A newer major version may have events that this one can't parse, so the version is looked at first.
 fn refuse_newer(line: &[u8]) -> Result<(), LogError> {
     let Ok(value) = serde_json::from_slice::<serde_json::Value>(line) else { return Ok(()) };
     let Some(found) = value["event"]["started"]["formatVersion"].as_str() else { return Ok(()) };
-    let major = |version: &str| version.split('.').next().and_then(|m| m.parse::<u64>().ok());
-    match (major(found), major(FORMAT_VERSION)) {
-        (Some(theirs), Some(ours)) if theirs <= ours => Ok(()),
-        _ => Err(LogError::Newer { found: found.to_owned() }),
+    match format::compare(found, FORMAT_VERSION) {
+        Compatibility::Known | Compatibility::NewerMinor => Ok(()),
+        Compatibility::Refused => Err(LogError::Newer { found: found.to_owned() }),
     }
 }
 
@@ -223,11 +203,11 @@ mod tests {
 
     fn chain(events: &[LogEvent]) -> Vec<u8> {
         let stamp = Stamp::now(&FakeClock::new());
-        let (mut bytes, mut prev) = (Vec::new(), START);
+        let (mut bytes, mut head) = (Vec::new(), Head::START);
         for (seq, event) in (0..).zip(events) {
-            let entry = LogEntry { prev: hex::encode(prev), seq, stamp: stamp.clone(), event: event.clone() };
+            let entry = LogEntry { prev: head.to_string(), seq, stamp: stamp.clone(), event: event.clone() };
             let line = serde_json::to_vec(&entry).unwrap();
-            prev = line_hash(&prev, &line);
+            head = head.then(&line);
             bytes.extend(line);
             bytes.push(b'\n');
         }

@@ -471,6 +471,7 @@ impl Lease {
                 Standing::Discharged => HeldState::Discharged,
             },
             expires_ns: self.expires,
+            within_ns: self.undo.within_ns,
         }
     }
 }

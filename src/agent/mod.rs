@@ -23,7 +23,6 @@ pub mod log;
 pub mod machine;
 pub mod protocol;
 pub mod server;
-mod socket;
 pub mod store;
 pub mod truth;
 pub mod undo;

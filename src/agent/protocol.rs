@@ -91,6 +91,8 @@ pub struct Held {
     pub state: HeldState,
     /// When the lease lapses.
     pub expires_ns: MonoNs,
+    /// Declared upper limit of its undo, nanoseconds.
+    pub within_ns: u64,
 }
 
 /// Where an injection stands with the agent.

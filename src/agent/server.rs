@@ -5,9 +5,9 @@ use super::execute::{UndoOps, execute};
 use super::log::{LogEntry, LogEvent};
 use super::machine::{Answer, Decision, Keep, LeaseKey, Machine};
 use super::protocol::{Request, Response};
-use super::socket::ShortPath;
 use super::store::{OnRecorded, Store, StoreError};
 use crate::clock::Clock;
+use crate::unix_socket;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub const MAX_LINE_BYTES: u64 = 4 << 20;
 /// leases (on CLOCK_BOOTTIME) don't.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// Directory of the agent's files within the cluster's.
+/// Directory of the agent's log within the cluster's.
 #[must_use]
 pub fn agent_dir(cluster_dir: &Path) -> PathBuf {
     cluster_dir.join("agent")
@@ -34,7 +34,7 @@ pub fn agent_dir(cluster_dir: &Path) -> PathBuf {
 /// Socket of the agent of a cluster.
 #[must_use]
 pub fn socket_path(cluster_dir: &Path) -> PathBuf {
-    agent_dir(cluster_dir).join("agent.sock")
+    cluster_dir.join("agent.sock")
 }
 
 /// Why the agent can't serve.
@@ -97,12 +97,9 @@ pub async fn serve(
 }
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
-    let short = ShortPath::of(path)?;
-    UnixListener::bind(short.path())
+    let listener = unix_socket::listen(path)?;
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
 }
 
 type Asked = (Request, oneshot::Sender<Response>);

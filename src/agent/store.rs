@@ -5,8 +5,10 @@
 //! for what it does anyway. What could not be written is kept, in order, and written
 //! before the next entry.
 
-use super::log::{FORMAT_VERSION, LineHash, LogEntry, LogError, LogEvent, Stamp, line_hash, read};
+use super::log::{FORMAT_VERSION, LogEntry, LogError, LogEvent, Stamp, read};
 use crate::clock::Clock;
+use crate::durable::{sync_parent, write_atomically};
+use crate::journal::chain::Head;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -26,7 +28,7 @@ pub struct Store {
     path: PathBuf,
     clock: Arc<dyn Clock>,
     whole_bytes: u64,
-    head: LineHash,
+    head: Head,
     next_seq: u64,
     /// Bytes after `whole_bytes` may be left from a write that failed.
     dirty: bool,
@@ -85,14 +87,13 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Err(StoreError::Held { path }),
             Err(TryLockError::Error(source)) => return Err(io("lock", &path)(source)),
         }
-        File::open(dir).and_then(|d| d.sync_all()).map_err(io("sync", dir))?;
+        sync_parent(&path).map_err(io("sync", dir))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io("read", &path))?;
         let log = read(&bytes)?;
-        let torn = &bytes[usize::try_from(log.whole_bytes).unwrap_or(bytes.len())..];
-        if !torn.is_empty() {
+        if !log.torn.is_empty() {
             let aside = dir.join(format!("{LOG_FILE}.torn-{}", log.whole_bytes));
-            fs::write(&aside, torn).map_err(io("write", &aside))?;
+            write_atomically(&aside, &log.torn).map_err(io("write", &aside))?;
         }
         let mut store = Self {
             file,
@@ -101,14 +102,14 @@ impl Store {
             whole_bytes: log.whole_bytes,
             head: log.head,
             next_seq: log.entries.len() as u64,
-            dirty: !torn.is_empty(),
+            dirty: !log.torn.is_empty(),
             unwritten: Vec::new(),
             on_recorded,
         };
         store.attempt(LogEvent::Started {
             format_version: FORMAT_VERSION.to_owned(),
             tool: env!("CARGO_PKG_VERSION").to_owned(),
-            torn_bytes: torn.len() as u64,
+            torn_bytes: log.torn.len() as u64,
         });
         Ok((store, log.entries))
     }
@@ -148,10 +149,9 @@ impl Store {
     }
 
     fn write(&mut self, stamp: &Stamp, event: LogEvent) -> Result<(), StoreError> {
-        let entry =
-            LogEntry { prev: hex::encode(self.head), seq: self.next_seq, stamp: stamp.clone(), event };
+        let entry = LogEntry { prev: self.head.to_string(), seq: self.next_seq, stamp: stamp.clone(), event };
         let mut line = serde_json::to_vec(&entry).map_err(|e| io("encode for", &self.path)(e.into()))?;
-        let head = line_hash(&self.head, &line);
+        let head = self.head.then(&line);
         line.push(b'\n');
         if self.dirty {
             self.file.set_len(self.whole_bytes).map_err(io("truncate", &self.path))?;

@@ -28,7 +28,7 @@ pub enum OnLapse {
 }
 
 /// The inverse of an injection.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Undo {
     /// Which injection it ends.
@@ -42,7 +42,7 @@ pub struct Undo {
 }
 
 /// One idempotent operation of an undo.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum UndoOp {
     /// Stops a component, whatever it is doing.

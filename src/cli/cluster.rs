@@ -4,7 +4,7 @@ use super::toolchain::options_from_env;
 use crate::drill::spec::{ProviderKind, Topology};
 use crate::exit::ExitCode;
 use crate::plan::{PlannedCluster, Versions, components};
-use crate::provider::binaries::{self, BinariesError, etcd_for, pinned_pairs};
+use crate::provider::binaries::{self, BinariesError, etcd_for, known_kubernetes, newest_pair};
 use crate::provider::component::{ComponentId, ControlError};
 use crate::provider::local::{self, ClusterDir, Condition, LocalCluster, LocalProvider, SupervisorClient};
 use crate::provider::{Cluster, Provider, ProviderError};
@@ -203,15 +203,11 @@ fn up(args: &UpArgs, state_dir: &Path) -> Result<(), ClusterError> {
 }
 
 fn versions(args: &UpArgs) -> Result<Versions, ClusterError> {
-    let newest = pinned_pairs().first().map(|(kubernetes, _)| (*kubernetes).to_owned());
-    let kubernetes = args.kubernetes.clone().or(newest).unwrap_or_default();
+    let kubernetes = args.kubernetes.clone().unwrap_or_else(|| newest_pair().0.to_owned());
     let pinned = etcd_for(&kubernetes).map(str::to_owned);
     match args.etcd_version.clone().or(pinned) {
         Some(etcd) => Ok(Versions { kubernetes, etcd }),
-        None => Err(ClusterError::UnknownVersion {
-            kubernetes,
-            known: pinned_pairs().iter().map(|(k, _)| *k).collect::<Vec<_>>().join(", "),
-        }),
+        None => Err(ClusterError::UnknownVersion { kubernetes, known: known_kubernetes() }),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::exit::ExitCode;
 use crate::plan::Versions;
 use crate::provider::binaries::{
     self, BinariesError, Located, Origin, Product, ProvideOptions, Release, Scrutiny, Source, etcd_for,
-    pinned_pairs,
+    known_kubernetes, newest_pair, pinned_pairs,
 };
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ pub enum ToolchainError {
     #[error(transparent)]
     Binaries(#[from] BinariesError),
     /// No etcd is known for this version.
-    #[error("`{version}` is not a pinned Kubernetes version\n  hint: known are {}", known_versions())]
+    #[error("`{version}` is not a pinned Kubernetes version\n  hint: known are {}", known_kubernetes())]
     UnknownVersion {
         /// As asked for.
         version: String,
@@ -101,10 +101,6 @@ impl ToolchainError {
             ToolchainError::Print(_) => ExitCode::Internal,
         }
     }
-}
-
-fn known_versions() -> String {
-    pinned_pairs().iter().map(|(k, _)| *k).collect::<Vec<_>>().join(", ")
 }
 
 /// Ways to binaries as the environment opens them: `QUAKEPROOF_BIN_DIR`,
@@ -240,8 +236,8 @@ fn provide(
     out: &mut dyn Write,
     progress: &dyn Fn(&str),
 ) -> Result<ExitCode, ToolchainError> {
-    let newest = pinned_pairs().first().map(|(k, _)| (*k).to_owned());
-    let asked = if args.versions.is_empty() { newest.into_iter().collect() } else { args.versions.clone() };
+    let newest = || vec![newest_pair().0.to_owned()];
+    let asked = if args.versions.is_empty() { newest() } else { args.versions.clone() };
     // A typo in the last version must not show after a build of the first.
     let wanted = asked.iter().map(|v| pair(v)).collect::<Result<Vec<_>, _>>()?;
     let mut provided = Vec::new();

@@ -19,9 +19,10 @@ use std::time::Duration;
 /// An answer later than this makes a write's outcome unknown.
 pub const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Writes that may be out at once, each on a connection of its own. Reached only
-/// while the server is slow; a write that is due then is lost and accounted for.
-pub const MAX_OUT: usize = 16;
+/// Writes that may be out at once, each on a connection of its own: more than a
+/// second's worth at the usual 50/s. Reached only while the server does not
+/// answer; a write that is due then is lost and accounted for.
+pub const MAX_OUT: usize = 64;
 
 /// Writes until told to end. The ledger's first id is 1.
 pub async fn run(ctx: ClientContext) {

@@ -37,6 +37,7 @@ pub struct ListReader {
     #[serde(default)]
     pub resource_version: ListResourceVersion,
     /// Objects per page; absent: one page.
+    #[schemars(range(min = 1, max = 100_000))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }

@@ -125,12 +125,9 @@ fn refuse_unlisted(
     if parameter.values.is_empty() || parameter.values.iter().any(|v| v == value) {
         return;
     }
-    let allowed: Vec<&str> = parameter.values.iter().map(String::as_str).collect();
-    let problem = Problem::error(format!("`{value}` ({whose}) is not an allowed value of `{name}`"), span);
-    problems.push(match suggest::hint(value, "allowed are", &allowed) {
-        Some(help) => problem.help(help),
-        None => problem,
-    });
+    let allowed: Vec<String> = parameter.values.iter().map(|v| format!("`{v}`")).collect();
+    let title = format!("`{value}` ({whose}) is not an allowed value of `{name}`");
+    problems.push(Problem::error(title, span).help(format!("allowed are: {}", allowed.join(", "))));
 }
 
 fn place(root: &Node, path: &[&str]) -> Option<Range<usize>> {

@@ -12,6 +12,7 @@ use super::tree::{Key, Node, Value};
 use super::typed::{Mistake, Typed, TypedError};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Location, MergeKeyPolicy, Spanned};
 use std::fmt;
 use std::ops::Range;
@@ -76,7 +77,7 @@ fn read_types(mut root: Node, problems: &mut Vec<Problem>) -> Option<Drill> {
                 meant_keys.extend(meant.clone());
             }
         }
-        if !follows && !problems.iter().any(|p| p.span.is_some() && p.span == span) {
+        if !follows && !problems.iter().any(|p| overlap(p.span.as_ref(), span.as_ref())) {
             problems.push(problem_of(error));
         }
         if !go_on {
@@ -84,6 +85,11 @@ fn read_types(mut root: Node, problems: &mut Vec<Problem>) -> Option<Drill> {
         }
     }
     None
+}
+
+/// Whether two places share text: what is wrong there has been said already.
+fn overlap(a: Option<&Range<usize>>, b: Option<&Range<usize>>) -> bool {
+    matches!((a, b), (Some(a), Some(b)) if a == b || (a.start < b.end && b.start < a.end))
 }
 
 fn problem_of(error: TypedError) -> Problem {
@@ -105,8 +111,12 @@ fn read_yaml(text: &str) -> Result<Node, Problem> {
     };
     let raw: Spanned<Raw> =
         serde_saphyr::from_str_with_options(text, options).map_err(|e| yaml_problem(&e, text))?;
-    let whole = Place { text };
-    Ok(whole.node(raw))
+    let root = Place { text }.node(raw);
+    match root.value {
+        Value::Null => Err(Problem::error("there is no drill in this file", Some(0..0))
+            .help("begin with `apiVersion: quakeproof.dev/v1alpha1`; scenarios/ has examples")),
+        _ => Ok(root),
+    }
 }
 
 /// A drill is small; what needs more than this is an attack or an accident.
@@ -124,19 +134,40 @@ fn budget() -> serde_saphyr::Budget {
 
 fn yaml_problem(error: &serde_saphyr::Error, text: &str) -> Problem {
     let span = error.location().map(|l| Place { text }.range(l));
+    let mut options = serde_saphyr::RenderOptions::new(&serde_saphyr::UserMessageFormatter);
+    options.snippets = serde_saphyr::SnippetMode::Off;
     match error.without_snippet() {
         serde_saphyr::Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().unwrap_or("this key");
             Problem::error(format!("key `{key}` is given twice"), span).help("remove one of the two")
         }
+        serde_saphyr::Error::MultipleDocuments { .. }
+        | serde_saphyr::Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => {
+            Problem::error("a second YAML document begins here", span)
+                .help("put each drill into its own file")
+        }
         other => {
-            let options = serde_saphyr::RenderOptions::new(&serde_saphyr::UserMessageFormatter);
-            let mut options = options;
-            options.snippets = serde_saphyr::SnippetMode::Off;
             let message = other.render_with_options(options);
-            Problem::error(format!("not valid YAML: {}", message.trim()), span)
+            // The position is shown apart.
+            let message = message.split(" at line ").next().unwrap_or_default().trim();
+            let problem = Problem::error(format!("not valid YAML: {message}"), span);
+            match yaml_help(message) {
+                Some(help) => problem.help(help),
+                None => problem,
+            }
         }
     }
+}
+
+/// What usually causes one of the library's messages.
+fn yaml_help(message: &str) -> Option<&'static str> {
+    let causes = [
+        ("found a tab", "indent with spaces; a line near here begins with a tab"),
+        ("flow", "a `}`, `]` or `,` is missing, here or in a line above"),
+        ("block", "keys and list items of one level begin in the same column"),
+        ("quote", "a closing quote is missing, here or in a line above"),
+    ];
+    causes.into_iter().find(|(part, _)| message.contains(part)).map(|(_, help)| help)
 }
 
 /// Translates the library's locations into byte ranges of the text.

@@ -119,12 +119,16 @@ pub enum ProviderKind {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Topology {
     /// etcd members: 1 or 3.
+    #[schemars(extend("enum" = [1, 3]))]
     pub etcd: u8,
     /// API servers: 1 or 2.
+    #[schemars(range(min = 1, max = 2))]
     pub api_servers: u8,
     /// Controller managers: 0 to 2.
+    #[schemars(range(max = 2))]
     pub controller_managers: u8,
     /// Schedulers: 0 to 2.
+    #[schemars(range(max = 2))]
     pub schedulers: u8,
 }
 
@@ -179,6 +183,7 @@ impl Default for Limits {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Sustained {
     /// Consecutive good samples, at least 1.
+    #[schemars(range(min = 1, max = 100_000))]
     pub samples: u32,
     /// Time that they must span.
     pub over: Span,

@@ -10,13 +10,20 @@ pub(super) fn closest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a 
     candidates
         .into_iter()
         .map(|c| (strsim::damerau_levenshtein(&wrong, &plain(c)), c))
-        .filter(|(distance, c)| *distance <= (c.len().min(wrong.len()) / 3).max(1))
+        .filter(|(distance, c)| {
+            *distance <= (c.len().min(wrong.len()) / 3).max(1) || cut_short(&wrong, &plain(c))
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, c)| c)
 }
 
+/// A long word whose end is missing: Jaro-Winkler favours a common beginning.
+fn cut_short(wrong: &str, right: &str) -> bool {
+    wrong.len() >= 6 && strsim::jaro_winkler(wrong, right) > 0.9
+}
+
 /// `did you mean …?` if anything is close, then all that is allowed.
-pub(super) fn hint<'a>(wrong: &str, what: &str, candidates: &[&'a str]) -> Option<String> {
+pub(super) fn hint(wrong: &str, what: &str, candidates: &[&str]) -> Option<String> {
     if candidates.is_empty() {
         return None;
     }
@@ -38,5 +45,6 @@ mod tests {
         assert_eq!(closest("take-snapshot", steps), Some("takeSnapshot"));
         assert_eq!(closest("hodl", steps), Some("hold"));
         assert_eq!(closest("podKill", steps), None);
+        assert_eq!(closest("revisionPased", ["revisionPassedLost", "apiReady"]), Some("revisionPassedLost"));
     }
 }

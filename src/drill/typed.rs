@@ -154,8 +154,13 @@ impl<'t> Typed<'t> {
         };
         let number = text.parse::<i128>().ok().filter(|_| !*string);
         number.and_then(|n| T::try_from(n).ok()).ok_or_else(|| {
-            let quoted = if *string && text.parse::<i128>().is_ok() { ", but without quotes" } else { "" };
-            TypedError::new(format!("`{text}` is not {what}{quoted}"), None, Mistake::Value).at(self.place())
+            let quoted = *string && text.parse::<i128>().is_ok();
+            let (found, help) = if quoted {
+                (format!("the text `\"{text}\"`"), Some(format!("write `{text}` without quotes")))
+            } else {
+                (format!("`{text}`"), None)
+            };
+            TypedError::new(format!("expected {what}, found {found}"), help, Mistake::Value).at(self.place())
         })
     }
 }

@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// User name of the harness's observer, mapped to APF level `exempt`.
-pub const OBSERVER_USER: &str = "quakeproof:observer";
+pub use crate::provider::network::OBSERVER_USER;
 
 /// Limit of one request of a look.
 pub const DEADLINE: Duration = Duration::from_secs(3);

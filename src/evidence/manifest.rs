@@ -3,12 +3,11 @@
 use super::EvidenceError;
 use super::layout::RunDir;
 use super::secrets;
+pub use crate::digest::sha256_of_file as digest;
+pub use crate::durable::write_atomically;
 use crate::journal::reader;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::path::Path;
+use std::io;
 
 /// Major.minor of the manifest's format.
 pub const FORMAT_VERSION: &str = "1.0";
@@ -120,43 +119,4 @@ pub fn seal(dir: &RunDir, canaries: &[&str]) -> Result<Manifest, EvidenceError> 
     text.push(b'\n');
     write_atomically(&dir.manifest(), &text).map_err(EvidenceError::io(dir.manifest()))?;
     Ok(manifest)
-}
-
-/// Writes a file so that a reader, or a crash, sees the old contents or the new ones.
-///
-/// # Errors
-/// When the disk is full or the directory can't be written; the old contents stay.
-pub fn write_atomically(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-    let temporary = parent.join(format!(".{name}.new"));
-    let written = File::create(&temporary)
-        .and_then(|mut file| file.write_all(contents).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&temporary, path));
-    if written.is_err() {
-        // The failure itself is what the caller needs to hear of, not that of tidying up.
-        let _ = std::fs::remove_file(&temporary);
-    }
-    written?;
-    File::open(parent)?.sync_all()
-}
-
-/// Length and SHA-256 of a file, read in pieces.
-///
-/// # Errors
-/// When it can't be read.
-pub fn digest(path: &Path) -> io::Result<(u64, String)> {
-    let mut file = File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0u8; 1 << 16];
-    let mut size = 0u64;
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok((size, hex::encode(hash.finalize()))),
-            n => {
-                hash.update(&buffer[..n]);
-                size += n as u64;
-            }
-        }
-    }
 }

@@ -6,7 +6,7 @@
 
 use super::GuardError;
 use crate::clock::{Clock, WallTime};
-use crate::evidence::manifest::write_atomically;
+use crate::durable::write_atomically;
 use crate::journal::reader;
 use crate::journal::summary::RunSummary;
 use crate::state::StateDir;

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub const FORMAT_VERSION: &str = "1.0";
 
 /// One line of the journal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// Hash of the previous line, hexadecimal; 64 zeros for the first.
@@ -34,7 +34,7 @@ pub struct Entry {
 }
 
 /// What happened to the run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum JournalEvent {
     /// First line.
@@ -284,7 +284,7 @@ pub enum RunOutcome {
 }
 
 /// A figure that a step established.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Fact {
     /// A snapshot was saved.

@@ -4,6 +4,8 @@ pub mod chain;
 mod crash;
 pub mod entry;
 mod error;
+pub mod format;
+pub mod lines;
 pub mod reader;
 #[cfg(test)]
 pub(crate) mod samples;

@@ -1,17 +1,16 @@
 //! Reads a journal line by line, following its chain.
 
-use super::chain::{ChainCheck, Head};
+use super::chain::Head;
 use super::entry::{Entry, FORMAT_VERSION, JournalEvent};
 use super::error::JournalError;
+use super::format::{self, Compatibility};
+use super::lines::ChainedLines;
 use crate::clock::{BootId, MonoNs, WallTime};
 use serde::Deserialize;
 use serde_json::Value;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
-
-/// Longest line accepted, bytes; a forged journal must not exhaust memory.
-const MAX_LINE: u64 = 16 << 20;
 
 /// A whole journal.
 #[derive(Debug, Clone)]
@@ -38,16 +37,14 @@ pub fn read(path: &Path) -> Result<Journal, JournalError> {
     for entry in reader.by_ref() {
         entries.push(entry?);
     }
-    Ok(Journal { entries, head: reader.head(), bytes: reader.bytes, torn: reader.torn })
+    let lines = reader.lines;
+    Ok(Journal { entries, head: lines.head(), bytes: lines.bytes(), torn: lines.torn().to_vec() })
 }
 
 /// Yields the entries of a journal; ends before a torn last line.
 pub struct JournalReader<R> {
     path: PathBuf,
-    input: R,
-    chain: ChainCheck,
-    bytes: u64,
-    torn: Vec<u8>,
+    lines: ChainedLines<R>,
     newer_minor: bool,
     ended: bool,
 }
@@ -55,55 +52,35 @@ pub struct JournalReader<R> {
 impl<R: BufRead> JournalReader<R> {
     /// Reads from `input`; `path` is for messages.
     pub fn new(path: &Path, input: R) -> Self {
-        Self {
-            path: path.to_owned(),
-            input,
-            chain: ChainCheck::default(),
-            bytes: 0,
-            torn: Vec::new(),
-            newer_minor: false,
-            ended: false,
-        }
+        Self { path: path.to_owned(), lines: ChainedLines::new(input), newer_minor: false, ended: false }
     }
 
     /// Hash of the last entry yielded.
     #[must_use]
     pub fn head(&self) -> Head {
-        self.chain.head()
+        self.lines.head()
     }
 
     /// What follows the last newline, once the entries are exhausted.
     #[must_use]
     pub fn torn(&self) -> &[u8] {
-        &self.torn
+        self.lines.torn()
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>, JournalError> {
-        let mut line = Vec::new();
-        self.input
-            .by_ref()
-            .take(MAX_LINE)
-            .read_until(b'\n', &mut line)
-            .map_err(|e| JournalError::from_io(&self.path, e))?;
-        if line.pop_if(|last| *last == b'\n').is_none() {
-            if line.len() as u64 >= MAX_LINE {
-                return Err(self.corrupt(format!("longer than {MAX_LINE} bytes")));
-            }
-            self.torn = line;
-            return Ok(None);
-        }
+        let line = match self.lines.next_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => return Ok(None),
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => return Err(self.corrupt(e.to_string())),
+            Err(e) => return Err(JournalError::from_io(&self.path, e)),
+        };
         let entry = self.parse(&line)?;
-        if entry.seq != self.chain.lines() {
-            return Err(self.corrupt(format!("`seq` is {}, expected {}", entry.seq, self.chain.lines())));
-        }
-        let followed = self.chain.follow(&line, &entry.prev);
-        followed.map_err(|what| self.corrupt(what))?;
-        self.bytes += line.len() as u64 + 1;
+        self.lines.follow(&line, entry.seq, &entry.prev).map_err(|what| self.corrupt(what))?;
         Ok(Some(entry))
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Entry, JournalError> {
-        if self.chain.lines() == 0 {
+        if self.lines.lines() == 0 {
             self.check_format(line)?;
         }
         match serde_json::from_slice::<Entry>(line) {
@@ -121,13 +98,13 @@ impl<R: BufRead> JournalReader<R> {
             value.pointer("/event/runOpened/formatVersion").and_then(Value::as_str).ok_or_else(|| {
                 self.corrupt("the first entry is not `runOpened` with a `formatVersion`".into())
             })?;
-        match compare_format(found) {
-            Format::Read => Ok(()),
-            Format::NewerMinor => {
+        match format::compare(found, FORMAT_VERSION) {
+            Compatibility::Known => Ok(()),
+            Compatibility::NewerMinor => {
                 self.newer_minor = true;
                 Ok(())
             }
-            Format::Refused => Err(JournalError::Newer {
+            Compatibility::Refused => Err(JournalError::Newer {
                 path: self.path.clone(),
                 found: found.chars().take(20).collect(),
                 supported: FORMAT_VERSION,
@@ -149,7 +126,7 @@ impl<R: BufRead> JournalReader<R> {
     }
 
     fn corrupt(&self, what: String) -> JournalError {
-        JournalError::Corrupt { path: self.path.clone(), line: self.chain.lines() + 1, what }
+        JournalError::Corrupt { path: self.path.clone(), line: self.lines.lines() + 1, what }
     }
 }
 
@@ -176,25 +153,6 @@ struct Outline {
     mono_ns: MonoNs,
     boot: BootId,
     event: Value,
-}
-
-enum Format {
-    Read,
-    NewerMinor,
-    Refused,
-}
-
-fn compare_format(found: &str) -> Format {
-    let parse = |text: &str| -> Option<(u32, u32)> {
-        let (major, minor) = text.split_once('.')?;
-        Some((major.parse().ok()?, minor.parse().ok()?))
-    };
-    let ours = parse(FORMAT_VERSION).expect("the constant is major.minor");
-    match parse(found) {
-        Some((major, minor)) if major == ours.0 && minor > ours.1 => Format::NewerMinor,
-        Some((major, _)) if major == ours.0 => Format::Read,
-        _ => Format::Refused,
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::entry::{Entry, JournalEvent};
 use super::error::JournalError;
 use super::reader;
 use crate::clock::Clock;
+use crate::durable::sync_parent;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -175,11 +176,6 @@ fn put_aside(path: &Path, torn: &[u8]) -> io::Result<()> {
     aside.write_all(b"\n")?;
     aside.sync_all()?;
     sync_parent(path)
-}
-
-fn sync_parent(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent)?.sync_all()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The bytes of `plan.json` and their digest, which is what an approver signs.
 
 use super::Plan;
-use sha2::{Digest, Sha256};
+pub use crate::digest::sha256_hex;
 
 /// `plan.json`: keys in the order of the types, maps in the order of their keys,
 /// so the same plan always has the same bytes.
@@ -19,10 +19,4 @@ pub fn canonical_bytes(plan: &Plan) -> Vec<u8> {
 #[must_use]
 pub fn plan_digest(plan: &Plan) -> String {
     sha256_hex(&canonical_bytes(plan))
-}
-
-/// SHA-256 of some bytes, hexadecimal.
-#[must_use]
-pub fn sha256_hex(bytes: &[u8]) -> String {
-    hex::encode(Sha256::digest(bytes))
 }

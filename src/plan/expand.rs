@@ -8,10 +8,8 @@ use crate::drill::lint::client_name;
 use crate::drill::spec::{ApiReady, Client, Drill, Objective, SteadyState, Step, Topology};
 use crate::history::record::ClientKind;
 use crate::provider::component::{ComponentId, HostId, Role};
+use crate::provider::network::OBSERVER_USER;
 use std::time::Duration;
-
-/// User of the harness's own observer, mapped to APF level `exempt`.
-pub const OBSERVER: &str = "quakeproof:observer";
 
 /// Time between two readings of etcd's own state.
 const TRUTH_EVERY: Duration = Duration::from_millis(500);
@@ -81,7 +79,7 @@ fn probes(drill: &Drill, components: &[PlannedComponent], windows: &Windows) -> 
     if needs_truth(drill) {
         let etcd = ComponentId("etcd-1".to_owned());
         let name = "etcd-truth".to_owned();
-        probes.push(probe(name, ClientKind::EtcdTruth, &etcd, OBSERVER.to_owned(), TRUTH_EVERY));
+        probes.push(probe(name, ClientKind::EtcdTruth, &etcd, OBSERVER_USER.to_owned(), TRUTH_EVERY));
     }
     let ready_every = ready_every(drill);
     let api_servers = of_role(components, Role::KubeApiserver);

@@ -206,7 +206,7 @@ pub enum PredictedView {
 }
 
 /// What only exists once the cluster does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Binding {
     /// UID of the namespace `kube-system`.

@@ -147,7 +147,8 @@ impl<'a> Procedure<'a> {
     /// Which real versions the rule was seen on.
     fn where_seen(&self, client: &Client) -> &'static str {
         match (client, self.past, self.api_servers_restarted) {
-            (Client::EtcdWatcher(_), ..) => "executed on etcd 3.4.23, 3.7.3",
+            (Client::EtcdWatcher(_), Past::Yes, _) => "etcd's own end-to-end test of restores with a bump",
+            (Client::EtcdWatcher(_), ..) => "executed on etcd 3.4.23 and 3.7.3",
             (_, Past::Yes, _) | (_, _, true) => "executed on Kubernetes 1.37.2 with etcd 3.7.3",
             _ => "executed on Kubernetes 1.37.2 with etcd 3.7.3 and 1.30.4 with etcd 3.5.21",
         }

@@ -1,10 +1,10 @@
 //! From a drill file and what the caller overrides to a plan. Pure: no clock, no
 //! network, no environment; the same input gives the same plan.
 
-use super::digest::sha256_hex;
 use super::overrides::Overrides;
 use super::versions::{VersionError, pinned_pair};
 use super::{FORMAT_VERSION, Plan, PlannedCluster, capability, expand, predict, steps};
+use crate::digest::sha256_hex;
 use crate::drill::parameters::ParameterValues;
 use crate::drill::problem::DrillErrors;
 use crate::drill::{self, lint, parse};

@@ -1,9 +1,7 @@
 //! Which Kubernetes version goes with which etcd version.
 
 use super::Versions;
-
-/// Pairs that `toolchain/` pins, newest first. A drill names one of them.
-pub const PINNED: [(&str, &str); 2] = [("v1.37.2", "v3.7.3"), ("v1.30.4", "v3.5.21")];
+use crate::provider::binaries::{known_kubernetes, newest_pair, pinned_pairs};
 
 /// Why no pair of versions could be chosen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,22 +24,21 @@ pub enum VersionError {
     },
 }
 
-fn known_kubernetes() -> String {
-    PINNED.iter().map(|(k, _)| *k).collect::<Vec<_>>().join(", ")
-}
-
 /// The pinned pair for what the drill asks for; the newest when it asks for nothing.
 ///
 /// # Errors
 /// When what is asked for is not pinned, or not pinned together.
 pub fn pinned_pair(kubernetes: Option<&str>, etcd: Option<&str>) -> Result<Versions, VersionError> {
     let (k, e) = match (kubernetes, etcd) {
-        (Some(asked), _) => PINNED
-            .into_iter()
+        (Some(asked), _) => pinned_pairs()
+            .iter()
+            .copied()
             .find(|(k, _)| *k == asked)
             .ok_or_else(|| VersionError::UnknownKubernetes { asked: asked.to_owned() })?,
-        (None, Some(asked)) => PINNED.into_iter().find(|(_, e)| *e == asked).unwrap_or(PINNED[0]),
-        (None, None) => PINNED[0],
+        (None, Some(asked)) => {
+            pinned_pairs().iter().copied().find(|(_, e)| *e == asked).unwrap_or(newest_pair())
+        }
+        (None, None) => newest_pair(),
     };
     match etcd {
         Some(asked) if asked != e => Err(VersionError::WrongEtcd {
@@ -64,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_drill_gets_the_pair_that_is_pinned_together() {
-        assert_eq!(pinned_pair(None, None).unwrap().kubernetes, PINNED[0].0);
+        assert_eq!(pinned_pair(None, None).unwrap().kubernetes, newest_pair().0);
         assert_eq!(pinned_pair(Some("v1.30.4"), None).unwrap().etcd, "v3.5.21");
         assert_eq!(pinned_pair(None, Some("v3.5.21")).unwrap().kubernetes, "v1.30.4");
         assert!(matches!(pinned_pair(Some("v1.30.4"), Some("v3.7.3")), Err(VersionError::WrongEtcd { .. })));

@@ -1,9 +1,10 @@
 //! The steady-state conditions, looked at once; preflight decides on them.
 
 use crate::client::http::{HttpAnswer, HttpClient, HttpFailure};
-use crate::etcd::view::{OBSERVER_USER, refusal};
+use crate::etcd::view::refusal;
 use crate::provider::Cluster;
 use crate::provider::component::{ComponentId, Role};
+use crate::provider::network::OBSERVER_USER;
 use hyper::Method;
 use hyper::body::Bytes;
 use std::time::Duration;

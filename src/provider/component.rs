@@ -87,7 +87,7 @@ pub enum ComponentState {
 }
 
 /// Where a component's data lies: in use, or put aside under a label.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DataSlot {
     /// The directory that the component uses when started.

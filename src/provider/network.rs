@@ -8,6 +8,10 @@ use std::net::SocketAddr;
 /// The host that the harness's clients and probes live on.
 pub const CLIENT_HOST: &str = "client";
 
+/// User name of the harness's own identity, which observes and undoes. It is mapped to the
+/// APF level `exempt`, so that no drill can jail the undo, and is never `system:masters`.
+pub const OBSERVER_USER: &str = "quakeproof:observer";
+
 /// Opens sockets whose network identity is a host of the cluster. The socket is
 /// unconnected, so the caller alone decides when it connects and for how long it tries.
 pub trait Dialer: Send + Sync {

@@ -1,3 +1,23 @@
 //! Reports: one model, one file per format.
+//!
+//! Every format is a pure function of the evidence and the judgement: the same
+//! input gives the same bytes, on any machine, in any year.
 
+mod advice;
+mod build;
 pub mod escape;
+mod faults;
+pub mod figure;
+pub mod html;
+pub mod input;
+pub mod json;
+pub mod junit;
+mod ladder;
+pub mod markdown;
+pub mod model;
+mod quote;
+mod sentence;
+pub mod terminal;
+
+pub use build::build;
+pub use model::Report;

@@ -2,7 +2,7 @@
 
 use super::{StateDir, StateError};
 use crate::clock::WallTime;
-use crate::evidence::manifest::write_atomically;
+use crate::durable::write_atomically;
 use crate::journal::entry::RunOutcome;
 use crate::journal::summary::RunSummary;
 use crate::journal::{reader, writer};

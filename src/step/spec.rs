@@ -121,8 +121,9 @@ impl JsonSchema for Bump {
         json_schema!({
             "description": "How far a restore moves the revision forward: none, auto (10^9) or a number.",
             "oneOf": [
-                {"type": "string", "pattern": r"^(none|auto|[1-9]\d*|\$\([A-Za-z0-9]+\))$"},
-                {"type": "integer", "minimum": 1, "maximum": Bump::MAX}
+                {"type": "string", "const": "none", "description": "Not at all."},
+                {"type": "string", "const": "auto", "description": "By 10^9."},
+                {"type": "integer", "minimum": 1, "maximum": Bump::MAX, "description": "By this many revisions."}
             ]
         })
     }

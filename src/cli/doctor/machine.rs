@@ -3,7 +3,8 @@
 use super::Check;
 use crate::plan::Versions;
 use crate::provider::binaries::{
-    self, Product, ProvideOptions, Release, Scrutiny, at_least, installed_go, pinned_pairs, required_go,
+    self, Product, ProvideOptions, Release, Scrutiny, at_least, installed_go, newest_pair, pinned_pairs,
+    required_go,
 };
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
@@ -118,8 +119,7 @@ pub(super) fn toolchains(options: &ProvideOptions) -> Vec<Check> {
 /// Whether Go can build the newest pair.
 pub(super) fn go(options: &ProvideOptions) -> Check {
     let name = "go";
-    let newest = pinned_pairs().first().map(|(k, _)| Release::new(Product::Kubernetes, k));
-    let needed = newest.as_ref().and_then(required_go).unwrap_or("0");
+    let needed = required_go(&Release::new(Product::Kubernetes, newest_pair().0)).unwrap_or("0");
     let hint =
         format!("only building binaries needs it: install Go {needed} or newer, or allow the download");
     match installed_go(options) {

@@ -160,6 +160,8 @@ fn a_fault_names_its_harm_its_end_and_its_undo() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
     #[test]
     fn resolving_is_a_function_of_its_input(hold in 3u64..60, seed: u64, etcd in prop::sample::select(vec!["1", "3"])) {
         let make = || resolve(ResolveInput {

@@ -7,11 +7,10 @@ use super::error::BinariesError;
 use super::go;
 use super::pins::{Product, Release};
 use super::{Located, Origin, Scrutiny, io};
+use crate::digest::{sha256_hex, sha256_of_file};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -41,15 +40,11 @@ pub enum Source {
 impl Source {
     /// Tells entries of one release apart: what went into them.
     fn key(&self) -> String {
-        let mut hash = Sha256::new();
-        match self {
-            Source::Built { recipe, go_version } => {
-                hash.update(recipe);
-                hash.update(go_version);
-            }
-            Source::Released { url } => hash.update(url),
-        }
-        hex::encode(hash.finalize())[..16].to_owned()
+        let ingredients = match self {
+            Source::Built { recipe, go_version } => format!("{recipe}{go_version}"),
+            Source::Released { url } => url.clone(),
+        };
+        sha256_hex(ingredients.as_bytes())[..16].to_owned()
     }
 
     /// Whether binaries of this source are what this build of quakeproof would provide.
@@ -86,8 +81,9 @@ struct Fingerprint {
 
 impl Fingerprint {
     fn take(path: &Path) -> Result<Self, BinariesError> {
-        let (size_bytes, modified_ns) = stamp(path)?;
-        Ok(Self { sha256: digest(path)?, size_bytes, modified_ns })
+        let (_, modified_ns) = stamp(path)?;
+        let (size_bytes, sha256) = sha256_of_file(path).map_err(io("read", path))?;
+        Ok(Self { sha256, size_bytes, modified_ns })
     }
 }
 
@@ -263,7 +259,7 @@ impl Entry {
                 return Err(damaged(format!("has {size} bytes instead of {}", recorded.size_bytes)));
             }
             if scrutiny == Scrutiny::Full || modified_ns != recorded.modified_ns {
-                let actual = digest(&path)?;
+                let (_, actual) = sha256_of_file(&path).map_err(io("read", &path))?;
                 if actual != recorded.sha256 {
                     return Err(damaged(format!("has SHA-256 {actual} instead of {}", recorded.sha256)));
                 }
@@ -298,18 +294,4 @@ fn stamp(path: &Path) -> Result<(u64, u64), BinariesError> {
     let modified = metadata.modified().map_err(io("look at", path))?;
     let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok((metadata.len(), u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)))
-}
-
-/// SHA-256 of a file, hexadecimal.
-fn digest(path: &Path) -> Result<String, BinariesError> {
-    let mut file = File::open(path).map_err(io("read", path))?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let n = file.read(&mut buffer).map_err(io("read", path))?;
-        if n == 0 {
-            return Ok(hex::encode(hash.finalize()));
-        }
-        hash.update(&buffer[..n]);
-    }
 }

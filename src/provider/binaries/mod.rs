@@ -14,7 +14,7 @@ pub use cache::Source;
 pub use error::{Attempt, BinariesError, DeadEnd};
 pub use go::required_go;
 pub(crate) use go::{at_least, installed_go};
-pub use pins::{Product, Release, etcd_for, pinned_pairs};
+pub use pins::{Product, Release, etcd_for, known_kubernetes, newest_pair, pinned_pairs};
 
 use crate::plan::Versions;
 use cache::Cache;

@@ -111,6 +111,18 @@ pub fn pinned_pairs() -> &'static [(&'static str, &'static str)] {
     &PAIRS
 }
 
+/// The pair that is used when nothing else is asked for.
+#[must_use]
+pub fn newest_pair() -> (&'static str, &'static str) {
+    PAIRS[0]
+}
+
+/// The pinned Kubernetes versions, for messages.
+#[must_use]
+pub fn known_kubernetes() -> String {
+    PAIRS.iter().map(|(kubernetes, _)| *kubernetes).collect::<Vec<_>>().join(", ")
+}
+
 /// The etcd version that goes with a Kubernetes version.
 #[must_use]
 pub fn etcd_for(kubernetes: &str) -> Option<&'static str> {

@@ -6,24 +6,19 @@ use super::pki::{self, Authority};
 use super::{digest, ready};
 use crate::agent::client::AgentClient;
 use crate::agent::protocol::{Request, Response};
-use crate::etcd::view::OBSERVER_USER;
+use crate::digest::sha256_hex;
 use crate::plan::Binding;
 use crate::provider::component::{ComponentControl, ComponentId, ControlError, Role};
-use crate::provider::network::{Dialer, Endpoint, Identity};
+use crate::provider::network::{Dialer, Endpoint, Identity, OBSERVER_USER};
 use crate::provider::{Cluster, ProviderError};
 use futures::future::BoxFuture;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long the agent may take to answer; a limit for when it never does.
-const AGENT_PATIENCE: Duration = Duration::from_secs(600);
 
 /// A cluster with a directory; whether its supervisor lives shows when it is asked.
 #[derive(Debug, Clone)]
@@ -77,7 +72,7 @@ impl LocalCluster {
         Ok(Binding {
             cluster_uid: uid?,
             cluster_name: self.spec.name.clone(),
-            ca_fingerprint: hex::encode(Sha256::digest(&ca)),
+            ca_fingerprint: sha256_hex(&ca),
             reported_versions: (self.spec.components.iter())
                 .map(|c| (c.component.clone(), reported(&c.program)))
                 .collect(),
@@ -98,7 +93,7 @@ impl LocalCluster {
         for server in servers {
             let mut http = ready::client(self, &server.component, &observer)?;
             let path = "/api/v1/namespaces/kube-system";
-            let answer = http.send(hyper::Method::GET, path, None, Duration::from_secs(5)).await;
+            let answer = http.send(hyper::Method::GET, path, None, ready::DEADLINE).await;
             match answer.as_ref().map(ready::json_of) {
                 Ok(namespace) => match namespace["metadata"]["uid"].as_str() {
                     Some(uid) => return Ok(uid.to_owned()),
@@ -165,8 +160,7 @@ impl Cluster for LocalCluster {
 
     fn agent<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Response, ControlError>> {
         let client = AgentClient::new(self.dir.root());
-        // A revert is answered when it has ended, within the time that its undo declares.
-        Box::pin(async move { client.request(request, AGENT_PATIENCE).await })
+        Box::pin(async move { client.ask(request).await })
     }
 
     fn private_file(&self, name: &str) -> PathBuf {

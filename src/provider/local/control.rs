@@ -2,12 +2,13 @@
 
 use super::layout::ClusterDir;
 use super::protocol::{Answer, Op, SUPERVISOR_SOCKET};
-use super::wire::{self, Channel};
+use super::wire::Channel;
 use crate::provider::component::{
     ComponentControl, ComponentId, ComponentStatus, ControlError, Controlled, DataSlot, HostId, StopMethod,
     ToolOutput, ToolRun,
 };
 use crate::provider::network::Dialer;
+use crate::unix_socket;
 use futures::future::BoxFuture;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -78,7 +79,7 @@ fn exchange(
     op: &Op,
     descriptors: &[std::os::fd::BorrowedFd<'_>],
 ) -> io::Result<(Answer, Vec<OwnedFd>)> {
-    let mut channel = Channel::new(wire::connect(dir.root(), SUPERVISOR_SOCKET)?);
+    let mut channel = Channel::new(unix_socket::connect(&dir.root().join(SUPERVISOR_SOCKET))?);
     channel.send(op, descriptors)?;
     channel.receive()?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }

@@ -1,11 +1,10 @@
 //! What the binaries are: their digests, and the versions they report of themselves.
 
 use super::layout::ClusterSpec;
+use crate::digest::sha256_of_file;
 use futures::future::try_join_all;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tokio::task::spawn_blocking;
@@ -29,7 +28,7 @@ pub async fn of_binaries(spec: &ClusterSpec) -> io::Result<Binaries> {
     let tools = ["etcdctl", "etcdutl"].map(|name| spec.dir_etcd.join(name));
     let all = programs.iter().chain(&tools).cloned();
     let digests = try_join_all(
-        all.map(|path| spawn_blocking(move || Ok::<_, io::Error>((name(&path), sha256(&path)?)))),
+        all.map(|path| spawn_blocking(move || Ok::<_, io::Error>((name(&path), sha256_of_file(&path)?.1)))),
     );
     let versions = try_join_all(
         programs
@@ -46,18 +45,6 @@ pub async fn of_binaries(spec: &ClusterSpec) -> io::Result<Binaries> {
 
 fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn sha256(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut hasher = Sha256::new();
-    let mut chunk = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut chunk)? {
-            0 => return Ok(hex::encode(hasher.finalize())),
-            read => hasher.update(&chunk[..read]),
-        }
-    }
 }
 
 /// `etcd Version: 3.7.3` and `Kubernetes v1.37.2` both end in the version.

@@ -7,6 +7,7 @@ use super::layout::ClusterDir;
 use super::process_identity::ProcessIdentity;
 use super::protocol::Launched;
 use super::wire::Channel;
+use crate::durable::write_atomically;
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid, setsid};
@@ -14,7 +15,6 @@ use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 /// Word after the cluster's directory that tells the second stage from the first.
@@ -76,7 +76,10 @@ fn enter(dir: &ClusterDir) -> Result<(), (String, io::Error)> {
         .spawn()
         .map_err(|e| ("start the supervisor".to_owned(), e))?;
     let identity = ProcessIdentity::of(stage.id()).map_err(|e| ("identify the supervisor".to_owned(), e))?;
-    record(&dir.supervisor(), &identity).map_err(|e| ("record the supervisor".to_owned(), e))
+    serde_json::to_vec(&identity)
+        .map_err(io::Error::from)
+        .and_then(|text| write_atomically(&dir.supervisor(), &text))
+        .map_err(|e| ("record the supervisor".to_owned(), e))
 }
 
 fn map_to_root(user: u32, group: u32) -> io::Result<()> {
@@ -84,12 +87,6 @@ fn map_to_root(user: u32, group: u32) -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("0 {group} 1"))
-}
-
-fn record(path: &Path, identity: &ProcessIdentity) -> io::Result<()> {
-    let unfinished = path.with_extension("tmp");
-    fs::write(&unfinished, serde_json::to_vec(identity)?)?;
-    fs::rename(unfinished, path)
 }
 
 /// What the kernel says about unprivileged user namespaces; `None` where it has no such limit.

@@ -3,9 +3,8 @@
 
 use super::pki::ADMIN_GROUP;
 use crate::client::http::{HttpAnswer, HttpClient, HttpFailure};
-use crate::etcd::view::OBSERVER_USER;
 use crate::provider::component::{ComponentControl, ComponentId, ComponentState, Role};
-use crate::provider::network::Identity;
+use crate::provider::network::{Identity, OBSERVER_USER};
 use crate::provider::{Cluster, ProviderError};
 use futures::future::try_join_all;
 use hyper::Method;
@@ -19,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Time between two looks at a condition that can't be waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(40);
 /// How long one request may take.
-const DEADLINE: Duration = Duration::from_secs(5);
+pub const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Returns once every API server is ready, the bootstrap objects are written,
 /// and every kind of controller in `roles` has a leader.
@@ -121,7 +120,7 @@ async fn write_bootstrap_objects(
     let schemas = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
     let objects = [
         (bindings, cluster_admin("kubeadm:cluster-admins", "Group", ADMIN_GROUP)),
-        (bindings, cluster_admin("quakeproof:observer", "User", OBSERVER_USER)),
+        (bindings, cluster_admin(OBSERVER_USER, "User", OBSERVER_USER)),
         (schemas, observer_flow_schema()),
     ];
     for (path, object) in objects {

@@ -5,12 +5,10 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 
 /// Longest line that is read: a tool's output fits, a runaway writer does not.
 const LONGEST_LINE: usize = 64 << 20;
@@ -115,41 +113,11 @@ impl Channel {
     }
 }
 
-/// Connects to the socket `name` in `dir`, however long the path of `dir` is.
-///
-/// # Errors
-/// As `connect(2)`.
-pub fn connect(dir: &Path, name: &str) -> io::Result<UnixStream> {
-    let (_open, path) = short_path(dir, name)?;
-    UnixStream::connect(path)
-}
-
-/// Listens on the socket `name` in `dir`, however long the path of `dir` is.
-/// A socket that a dead process left there is replaced.
-///
-/// # Errors
-/// As `bind(2)`.
-pub fn listen(dir: &Path, name: &str) -> io::Result<UnixListener> {
-    let (_open, path) = short_path(dir, name)?;
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    UnixListener::bind(path)
-}
-
-/// A socket address holds at most 107 bytes of path; a state directory may be
-/// longer. The directory's descriptor stands in for it while it stays open.
-fn short_path(dir: &Path, name: &str) -> io::Result<(File, PathBuf)> {
-    let open = File::open(dir)?;
-    let path = PathBuf::from(format!("/proc/self/fd/{}/{name}", open.as_fd().as_raw_fd()));
-    Ok((open, path))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Read;
+    use std::os::fd::AsFd;
 
     #[test]
     fn descriptors_arrive_with_the_message_they_were_sent_with() {
@@ -171,18 +139,5 @@ mod tests {
         far.read_to_string(&mut text).unwrap();
         assert_eq!(text, "hi");
         assert!(receiver.receive::<String>().unwrap().is_none());
-    }
-
-    #[test]
-    fn sockets_work_in_directories_with_long_paths() {
-        let temp = tempfile::tempdir().unwrap();
-        let dir = temp.path().join("d".repeat(120)).join("e".repeat(120));
-        std::fs::create_dir_all(&dir).unwrap();
-        let listener = listen(&dir, "test.sock").unwrap();
-        let mut near = connect(&dir, "test.sock").unwrap();
-        near.write_all(b"!").unwrap();
-        let mut byte = [0];
-        listener.accept().unwrap().0.read_exact(&mut byte).unwrap();
-        assert_eq!(&byte, b"!");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::children::{Children, Ended, pid_of};
 use super::host::Host;
+use crate::durable::sync_parent;
 use crate::provider::component::{
     ComponentId, ComponentState, ComponentStatus, ControlError, DataSlot, StopMethod,
 };
@@ -299,8 +300,4 @@ pub fn program_of_cluster(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear();
     command
-}
-
-fn sync_parent(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
 }

@@ -14,7 +14,8 @@ mod tool;
 use super::enter::{launcher, report_failure};
 use super::layout::{ClusterDir, ClusterSpec};
 use super::protocol::{Launch, Launched, SUPERVISOR_SOCKET};
-use super::wire::{self, Channel};
+use super::wire::Channel;
+use crate::unix_socket;
 use children::Children;
 use components::Components;
 use host::Host;
@@ -86,7 +87,8 @@ fn bring_up(dir: &ClusterDir) -> Result<Channel, Aborted> {
     let text = std::fs::read(dir.spec()).map_err(failed("read cluster.json"))?;
     let spec: ClusterSpec =
         serde_json::from_slice(&text).map_err(|e| failed("read cluster.json")(e.into()))?;
-    let socket = wire::listen(dir.root(), SUPERVISOR_SOCKET).map_err(failed("open the control socket"))?;
+    let socket = unix_socket::listen(&dir.root().join(SUPERVISOR_SOCKET))
+        .map_err(failed("open the control socket"))?;
     let children = Children::start().map_err(failed("watch over processes"))?;
     let hosts = fabric::build(&spec, &children).map_err(failed("make the cluster's network"))?;
     let components = Components::new(dir, &spec, &children);

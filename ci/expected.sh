@@ -1,0 +1,20 @@
+# Sourced: what a drill file says about its own outcome.
+
+# The verdict in `metadata.expectedVerdict`: pass or fail.
+expected_verdict() {
+  sed -n 's/^  expectedVerdict: *\(pass\|fail\) *\(#.*\)\{0,1\}$/\1/p' "$1"
+}
+
+# Exit code of `quakeproof run` that goes with a verdict.
+expected_code() {
+  case "$1" in
+    pass) echo 0 ;;
+    fail) echo 1 ;;
+    *) echo "no expectedVerdict" ;;
+  esac
+}
+
+# Whether the drill declares the profile `fast`.
+has_fast_profile() {
+  sed -n '/^  profiles:/,/^  [a-z]/p' "$1" | grep -q '^    fast:'
+}

@@ -1,0 +1,120 @@
+//! What each client saw, with the records that tell it.
+
+use crate::report::escape::visible;
+use crate::report::figure;
+use crate::report::input::{ClientFacts, EtcdRestoreFacts};
+use crate::report::model::Report;
+use crate::report::quote::{self, Quote};
+use crate::timeline::EvidenceInput;
+
+/// A client's section.
+pub(super) struct ClientView {
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) state: &'static str,
+    pub(super) state_class: &'static str,
+    pub(super) saw: String,
+    pub(super) operations: String,
+    pub(super) phantom: String,
+    pub(super) absent: String,
+    pub(super) missed: String,
+    pub(super) silent: String,
+    pub(super) gone: String,
+    pub(super) stale: String,
+    pub(super) errors: String,
+    pub(super) note: String,
+    pub(super) quotes: Vec<Quote>,
+}
+
+/// Most records quoted per client.
+const MOST_QUOTES: usize = 8;
+
+pub(super) fn views(
+    report: &Report,
+    facts: &EtcdRestoreFacts,
+    input: &EvidenceInput,
+    zero: u64,
+) -> Vec<ClientView> {
+    facts.clients.iter().map(|c| view(report, c, input, zero)).collect()
+}
+
+fn view(report: &Report, c: &ClientFacts, input: &EvidenceInput, zero: u64) -> ClientView {
+    let number = |n: Option<u64>| n.map_or_else(|| "—".to_owned(), |n| n.to_string());
+    let (state, state_class) = match c.on_lost_timeline() {
+        Some(true) => ("on the lost timeline", "fail"),
+        Some(false) => ("equals etcd’s state", "pass"),
+        None => ("not judged", "inconclusive"),
+    };
+    let mut references: Vec<&String> = report.objectives.iter().flat_map(|o| &o.evidence).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    references.retain(|r| seen.insert(r.as_str()));
+    let mut quotes: Vec<Quote> =
+        references.into_iter().filter_map(|r| quote::record(input, &c.name, r, zero)).map(clean).collect();
+    quotes.truncate(MOST_QUOTES);
+    quotes.sort_by_key(|q| q.at_ns);
+    let errors: Vec<String> = c.errors.iter().map(|(class, n)| format!("{} × {n}", visible(class))).collect();
+    ClientView {
+        name: visible(&c.name).into_owned(),
+        kind: visible(&c.kind).into_owned(),
+        state,
+        state_class,
+        saw: saw(c),
+        operations: c.operations.to_string(),
+        phantom: number(c.phantom_objects),
+        absent: number(c.absent_objects),
+        missed: number(c.events_missed),
+        silent: c.silent_for_ns.map_or_else(|| "—".to_owned(), figure::duration),
+        gone: c.gone410.to_string(),
+        stale: number(c.stale_reads),
+        errors: if errors.is_empty() { "none".to_owned() } else { errors.join(", ") },
+        note: c.reason.as_deref().map(visible).unwrap_or_default().into_owned(),
+        quotes,
+    }
+}
+
+fn clean(quote: Quote) -> Quote {
+    let line = |text: String| visible(&text).into_owned();
+    Quote {
+        reference: line(quote.reference),
+        at_ns: quote.at_ns,
+        when: quote.when,
+        what: line(quote.what),
+        revision: line(quote.revision),
+        answer: line(quote.answer),
+    }
+}
+
+/// What a client saw, in words that follow from its figures alone.
+fn saw(c: &ClientFacts) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut add = |n: Option<u64>, one: &str, many: &str| {
+        if let Some(n) = n.filter(|n| *n > 0) {
+            parts.push(format!("{n} {}", if n == 1 { one } else { many }));
+        }
+    };
+    add(c.phantom_objects, "object shown that does not exist", "objects shown that do not exist");
+    add(c.absent_objects, "object that exists not shown", "objects that exist not shown");
+    add(c.events_missed, "acknowledged write never delivered", "acknowledged writes never delivered");
+    add(c.stale_reads, "stale read", "stale reads");
+    add(
+        c.get_list_disagreements,
+        "object on which LIST and GET contradicted each other",
+        "objects on which LIST and GET contradicted each other",
+    );
+    let known = c.on_lost_timeline().is_some();
+    let mut text = match (parts.is_empty(), known) {
+        (false, _) => parts.join("; "),
+        (true, true) => "Its view equalled etcd’s own state".to_owned(),
+        (true, false) => "Its view is not judged".to_owned(),
+    };
+    if let Some(silent) = c.silent_for_ns.filter(|n| *n > 0) {
+        text.push_str(&format!("; longest silence {}", figure::duration(silent)));
+    }
+    match c.gone410 {
+        0 if c.on_lost_timeline() == Some(true) => text.push_str("; no error told it so"),
+        0 => {}
+        n => text.push_str(&format!("; told by {n} × 410, listed again {} ×", c.relists)),
+    }
+    text.push('.');
+    text
+}

@@ -1,0 +1,403 @@
+//! Everything the page shows, as text that is already free of characters that
+//! act; the template escapes markup.
+
+use super::clients::{self, ClientView};
+use super::{agreement, audit, bars, difference_rank, timeline};
+use crate::check::Verdict;
+use crate::report::escape::visible;
+use crate::report::input::{EtcdRestoreFacts, Judgement};
+use crate::report::model::{Instant, Report};
+use crate::report::{advice, build::word, figure, ladder};
+use crate::timeline::EvidenceInput;
+use askama::Template;
+
+/// The page.
+#[derive(Template)]
+#[template(path = "report.html")]
+pub(super) struct Page {
+    title: String,
+    drill: String,
+    verdict: &'static str,
+    summary: String,
+    outcome: String,
+    facts: Vec<(&'static str, String)>,
+    overrides: Vec<String>,
+    objectives: Vec<ObjectiveView>,
+    drawings: Vec<DrawingView>,
+    unreached: Vec<(String, String)>,
+    marks: Vec<[String; 4]>,
+    rulers: [String; 2],
+    rungs: Vec<RungView>,
+    stop_methods: String,
+    predictions: Vec<PredictionView>,
+    rules: Vec<String>,
+    clients: Vec<ClientView>,
+    loss: Vec<LossView>,
+    changed: Vec<String>,
+    advice: Vec<AdviceView>,
+    steps: Vec<audit::Step>,
+    faults: Vec<audit::Injection>,
+    scope: Vec<(&'static str, String)>,
+    deviations: Vec<(String, String)>,
+    recorder: Vec<[String; 5]>,
+    recorder_total: [String; 4],
+    recorder_note: String,
+    identity: Vec<(&'static str, String)>,
+    machine: Vec<(String, String)>,
+    register: Vec<[String; 3]>,
+    judge: String,
+}
+
+struct ObjectiveView {
+    class: &'static str,
+    word: &'static str,
+    name: String,
+    figure: String,
+    target: String,
+    reason: String,
+    predicted: String,
+    span: String,
+}
+
+struct DrawingView {
+    heading: &'static str,
+    svg: String,
+    note: String,
+}
+
+struct RungView {
+    label: &'static str,
+    mark: &'static str,
+    fault_bar: String,
+    fault: String,
+    command_bar: String,
+    command: String,
+}
+
+struct PredictionView {
+    class: &'static str,
+    word: &'static str,
+    subject: String,
+    what: String,
+    predicted: String,
+    observed: String,
+    rule: usize,
+}
+
+struct LossView {
+    cluster: String,
+    sentence: String,
+    rows: Vec<(&'static str, String)>,
+}
+
+struct AdviceView {
+    title: String,
+    why: String,
+    commands: String,
+}
+
+pub(super) fn clean(text: &str) -> String {
+    visible(text).into_owned()
+}
+
+pub(super) fn unknown(value: Option<&String>, reason: Option<&String>) -> String {
+    match (value, reason) {
+        (Some(value), _) => clean(value),
+        (None, Some(reason)) => format!("unknown: {}", visible(reason)),
+        (None, None) => "unknown".to_owned(),
+    }
+}
+
+fn figure_or(value: Option<u64>, reason: Option<&String>) -> String {
+    value.map_or_else(|| unknown(None, reason), |n| n.to_string())
+}
+
+/// Builds the page.
+pub(super) fn page(report: &Report, input: &EvidenceInput, judgement: &Judgement) -> Page {
+    let zero = timeline::zero(report, &judgement.lanes);
+    let rungs = ladder::rungs(report);
+    let end = bars::scale(&rungs);
+    let (predictions, rules) = predictions(report);
+    Page {
+        title: clean(&report.run.title),
+        drill: clean(&report.run.drill),
+        verdict: figure::verdict(report.verdict),
+        summary: clean(&report.summary),
+        outcome: word(&report.outcome),
+        facts: first_screen(report),
+        overrides: report.run.overrides.iter().map(|(k, v)| clean(&format!("{k}={v}"))).collect(),
+        objectives: objectives(report),
+        drawings: drawings(report, judgement, zero),
+        unreached: unreached(report),
+        marks: marks(report, zero),
+        rulers: ["ruler-f", "ruler-c"].map(|id| bars::ruler(id, end)),
+        rungs: rungs
+            .iter()
+            .enumerate()
+            .map(|(i, r)| RungView {
+                label: r.label,
+                mark: r.mark,
+                fault_bar: bars::bar(&format!("bar-f{i}"), &r.from_fault, end),
+                fault: clean(&r.from_fault.text()),
+                command_bar: bars::bar(&format!("bar-c{i}"), &r.from_command, end),
+                command: clean(&r.from_command.text()),
+            })
+            .collect(),
+        stop_methods: stop_methods(report),
+        predictions,
+        rules,
+        clients: report
+            .facts
+            .etcd_restore
+            .iter()
+            .flat_map(|f| clients::views(report, f, input, zero))
+            .collect(),
+        loss: report.facts.etcd_restore.iter().map(|f| loss(report, f, zero)).collect(),
+        changed: report.facts.etcd_restore.iter().flat_map(|f| changed(report, f)).collect(),
+        advice: advice::of(report)
+            .into_iter()
+            .map(|a| AdviceView {
+                title: clean(&a.title),
+                why: clean(&a.why),
+                commands: a.commands.iter().map(|c| clean(c)).collect::<Vec<_>>().join("\n"),
+            })
+            .collect(),
+        steps: audit::steps(report, zero),
+        faults: report.faults.iter().map(|f| audit::fault(f, zero)).collect(),
+        scope: audit::scope(report),
+        deviations: report
+            .deviations
+            .iter()
+            .map(|d| {
+                let when = d.at.as_ref().map_or("whole run".to_owned(), |i| since(i, zero));
+                (when, clean(&d.what))
+            })
+            .collect(),
+        recorder: audit::recorders(input),
+        recorder_total: [
+            report.recorder.scheduled,
+            report.recorder.recorded,
+            report.recorder.late,
+            report.recorder.lost,
+        ]
+        .map(|n| n.map_or_else(|| "unknown".to_owned(), |n| n.to_string())),
+        recorder_note: report.recorder.reason.as_deref().map(clean).unwrap_or_default(),
+        identity: audit::identity(report),
+        machine: report.clusters.iter().flat_map(|c| &c.machine).map(|(k, v)| (clean(k), clean(v))).collect(),
+        register: audit::register(report),
+        judge: clean(&report.judge),
+    }
+}
+
+pub(super) fn since(instant: &Instant, zero: u64) -> String {
+    figure::offset(instant.mono_ns.0, zero)
+}
+
+fn first_screen(report: &Report) -> Vec<(&'static str, String)> {
+    let run = &report.run;
+    let mut out = Vec::new();
+    for c in &report.clusters {
+        out.push(("Kubernetes", clean(&c.versions.kubernetes)));
+        out.push(("etcd", clean(&c.versions.etcd)));
+        out.push(("Cluster", format!("{}, provider {}", visible(&c.name), visible(&c.provider))));
+    }
+    let profile =
+        run.profile.as_deref().map_or("real".to_owned(), |p| format!("{} (not real ones)", visible(p)));
+    out.push(("Timings", profile));
+    out.push(("Started", run.started_at.as_ref().map_or("unknown".to_owned(), |i| wall(&i.at.0))));
+    let took = run.started_at.as_ref().zip(run.finished_at.as_ref());
+    out.push((
+        "Whole run",
+        took.map_or("unknown".to_owned(), |(s, e)| figure::duration(e.mono_ns.since(s.mono_ns))),
+    ));
+    out.push(("Operator", unknown(run.operator.as_ref(), run.reason.as_ref())));
+    out.push(("Run", clean(&run.id)));
+    out
+}
+
+/// `2026-11-29T19:00:00.123456Z` as `2026-11-29 19:00:00 UTC`.
+fn wall(text: &str) -> String {
+    let parts = text.split_once('T').and_then(|(date, time)| Some((date, time.get(..8)?)));
+    parts.map_or_else(|| clean(text), |(date, time)| clean(&format!("{date} {time} UTC")))
+}
+
+fn class(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::Pass) => "pass",
+        Some(Verdict::Fail) => "fail",
+        Some(Verdict::Inconclusive) | None => "inconclusive",
+    }
+}
+
+fn objectives(report: &Report) -> Vec<ObjectiveView> {
+    report
+        .objectives
+        .iter()
+        .map(|o| ObjectiveView {
+            class: class(Some(o.verdict)),
+            word: figure::met(o.verdict),
+            name: clean(&o.name),
+            figure: clean(&figure::observed(o)),
+            target: clean(&figure::target(o)),
+            reason: clean(&o.reason),
+            predicted: o.predicted.as_ref().map_or("nothing".to_owned(), |p| clean(&p.text)),
+            span: match (&o.from, &o.to) {
+                (Some(from), Some(to)) => format!("{} → {}", visible(&from.mark), visible(&to.mark)),
+                _ => String::new(),
+            },
+        })
+        .collect()
+}
+
+fn drawings(report: &Report, judgement: &Judgement, zero: u64) -> Vec<DrawingView> {
+    let Some(whole) = timeline::whole(&judgement.lanes) else { return Vec::new() };
+    let close_up = timeline::close_up(report, whole).map(|w| ("Around the fault", w, "timeline-close"));
+    let mut out = Vec::new();
+    for (heading, window, id) in
+        close_up.into_iter().chain([("The whole recording", whole, "timeline-whole")])
+    {
+        let drawing = timeline::draw(report, &judgement.lanes, window, zero, id, heading);
+        let mut note =
+            format!("Linear time axis, {} long.", figure::duration(window.to.saturating_sub(window.from)));
+        if drawing.sampled {
+            note.push_str(
+                " Lanes with more than 400 stretches are sampled to 466 columns; each column shows the worst \
+                 that happened within it.",
+            );
+        }
+        out.push(DrawingView { heading, svg: drawing.svg, note });
+    }
+    out
+}
+
+fn unreached(report: &Report) -> Vec<(String, String)> {
+    report
+        .marks
+        .iter()
+        .filter(|m| m.lower_ns.is_none())
+        .map(|m| (clean(&m.name), m.reason.as_deref().map_or("unknown".to_owned(), clean)))
+        .collect()
+}
+
+fn marks(report: &Report, zero: u64) -> Vec<[String; 4]> {
+    let at = |m: &crate::report::model::Mark| {
+        let (lower, upper) = (m.lower_ns?, m.upper_ns?);
+        Some([
+            clean(&m.name),
+            format!("{} to {}", figure::offset(lower.0, zero), figure::offset(upper.0, zero)),
+            m.at.as_ref().map_or("unknown".to_owned(), |w| clean(&w.0)),
+            m.source.as_deref().map(clean).unwrap_or_default(),
+        ])
+    };
+    report.marks.iter().filter_map(at).collect()
+}
+
+fn stop_methods(report: &Report) -> String {
+    let how: Vec<String> = report
+        .faults
+        .iter()
+        .filter_map(|f| f.stop_method.as_ref().map(|m| format!("{} by {m}", f.target.join(", "))))
+        .collect();
+    if how.is_empty() { String::new() } else { clean(&format!("Stopped: {}.", how.join("; "))) }
+}
+
+/// Predictions, differences first, and the rules behind them, each once.
+fn predictions(report: &Report) -> (Vec<PredictionView>, Vec<String>) {
+    let mut rows: Vec<_> = report.predictions.iter().collect();
+    rows.sort_by_key(|p| difference_rank(p.agrees));
+    let mut rules: Vec<String> = Vec::new();
+    let mut number = |source: &str| {
+        let source = clean(source);
+        let known = rules.iter().position(|r| *r == source);
+        known.unwrap_or_else(|| {
+            rules.push(source);
+            rules.len() - 1
+        }) + 1
+    };
+    let views = rows
+        .into_iter()
+        .map(|p| PredictionView {
+            class: match p.agrees {
+                Some(true) => "pass",
+                Some(false) => "fail",
+                None => "inconclusive",
+            },
+            word: agreement(p.agrees),
+            subject: clean(&p.subject),
+            what: clean(&p.what),
+            predicted: clean(&p.predicted),
+            observed: clean(&p.observed),
+            rule: number(&p.source),
+        })
+        .collect();
+    (views, rules)
+}
+
+fn loss(report: &Report, f: &EtcdRestoreFacts, zero: u64) -> LossView {
+    let l = &f.ledger;
+    let why = l.reason.as_ref();
+    let missing = f.reason.as_ref();
+    let rpo = report.objectives.iter().find(|o| o.kind == "rpo" && o.cluster == f.cluster);
+    let sentence =
+        rpo.map_or_else(|| "The drill sets no objective for lost writes.".to_owned(), |o| clean(&o.reason));
+    let mut rows = vec![
+        ("Acknowledged writes", figure_or(l.acked, why)),
+        ("Kept", figure_or(l.kept, why)),
+        ("Lost", figure_or(l.lost, why)),
+        ("Lost ids", l.lost_ids.as_ref().map_or_else(|| "not listed".to_owned(), |ids| clean(ids))),
+        ("Never answered", figure_or(l.indeterminate, why)),
+        ("Present though refused or never sent", figure_or(l.phantom, why)),
+    ];
+    if let Some(o) = rpo {
+        for (label, mark) in [("Last kept write", &o.from), ("Last acknowledged write", &o.to)] {
+            if let Some(m) = mark {
+                let range = format!(
+                    "{} to {}",
+                    figure::offset(m.lower_ns.0, zero),
+                    figure::offset(m.upper_ns.0, zero)
+                );
+                rows.push((label, range));
+            }
+        }
+        rows.push(("Loss against the objective", format!("{}; {}", figure::observed(o), figure::target(o))));
+    }
+    if let Some(s) = &f.snapshot {
+        rows.push((
+            "Snapshot",
+            format!(
+                "revision {}, {}, taken {}",
+                s.revision,
+                figure::size(s.size_bytes),
+                wall(&s.taken_at.at.0)
+            ),
+        ));
+    }
+    rows.push(("Revision before the loss", figure_or(f.revision_before, missing)));
+    rows.push(("Revision after the restore", figure_or(f.revision_after, missing)));
+    rows.push(("Revisions lost", figure_or(f.revisions_lost, missing)));
+    LossView { cluster: clean(&f.cluster), sentence, rows }
+}
+
+fn changed(report: &Report, f: &EtcdRestoreFacts) -> Vec<String> {
+    let mut out = Vec::new();
+    if let (Some(before), Some(after)) = (f.revision_before, f.revision_after) {
+        let how = if after < before {
+            "went back: revisions above the new one are used a second time, with other content"
+        } else {
+            "went forward"
+        };
+        out.push(format!("etcd’s revision {how} (from {before} to {after})."));
+    }
+    out.push(match f.bump {
+        Some(bump) => format!("The restore added {bump} revisions and marked the old ones compacted."),
+        None => "The restore added no revisions.".to_owned(),
+    });
+    let servers = if f.api_servers_restarted { "were restarted" } else { "kept running, with their caches" };
+    out.push(format!("The API servers {servers}."));
+    for fault in &report.faults {
+        if let Some(undo) = &fault.undo {
+            out.push(clean(&format!("Undo of {}: {undo}.", fault.injection)));
+        }
+    }
+    out
+}

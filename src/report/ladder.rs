@@ -1,0 +1,90 @@
+//! The ladder of recovery times: one rung per capability, both definitions.
+//!
+//! The rungs are not ordered: a cluster may take writes long before its
+//! `/readyz` is ok, or answer LIST wrongly for ever.
+
+use super::model::{Mark, Report};
+
+/// Marks at which a capability is back, and what to call that.
+const RUNGS: [(&str, &str); 7] = [
+    ("etcdServing", "etcd serves"),
+    ("apiReady", "API servers ready"),
+    ("firstGoodWrite", "writes acknowledged"),
+    ("firstGoodGet", "GET right"),
+    ("firstTrueList", "LIST right"),
+    ("allWatchesLive", "watches deliver"),
+    ("controllersLead", "controllers lead"),
+];
+
+/// One rung.
+pub(super) struct Rung {
+    /// For people.
+    pub(super) label: &'static str,
+    /// Name of the mark.
+    pub(super) mark: &'static str,
+    /// From the fault.
+    pub(super) from_fault: Rise,
+    /// From the restore command.
+    pub(super) from_command: Rise,
+}
+
+/// A duration between two marks.
+pub(super) enum Rise {
+    /// Not shorter than the first, not longer than the second, nanoseconds.
+    Between(u64, u64),
+    /// It can't be told, and why.
+    Unknown(String),
+}
+
+impl Rise {
+    /// Both bounds, the middle first: `1.102 s (1.052–1.152)`.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Rise::Between(lower, upper) => {
+                super::figure::bounded(Some(lower + (upper - lower) / 2), Some(*lower), Some(*upper), "ns")
+            }
+            Rise::Unknown(reason) => format!("unknown: {reason}"),
+        }
+    }
+
+    /// As [`Rise::text`] where there is room for a figure only.
+    pub(super) fn short(&self) -> String {
+        match self {
+            Rise::Between(..) => self.text(),
+            Rise::Unknown(_) => "unknown".to_owned(),
+        }
+    }
+}
+
+/// Every rung that the run's marks name; none when the run has no such marks.
+pub(super) fn rungs(report: &Report) -> Vec<Rung> {
+    let find = |name: &str| report.marks.iter().find(|m| m.name == name);
+    RUNGS
+        .iter()
+        .filter_map(|(mark, label)| {
+            let to = find(mark)?;
+            Some(Rung {
+                label,
+                mark,
+                from_fault: rise(find("fault"), to),
+                from_command: rise(find("restoreCommand"), to),
+            })
+        })
+        .collect()
+}
+
+fn rise(from: Option<&Mark>, to: &Mark) -> Rise {
+    let bounds = |m: &Mark| match (m.lower_ns, m.upper_ns) {
+        (Some(lower), Some(upper)) => Ok((lower, upper)),
+        _ => Err(m.reason.clone().unwrap_or_else(|| "not reached".to_owned())),
+    };
+    let Some(from) = from else {
+        return Rise::Unknown("the run has no such start".to_owned());
+    };
+    match (bounds(from), bounds(to)) {
+        (Ok((from_lower, from_upper)), Ok((to_lower, to_upper))) => {
+            Rise::Between(to_lower.since(from_upper), to_upper.since(from_lower))
+        }
+        (Err(reason), _) | (_, Err(reason)) => Rise::Unknown(reason),
+    }
+}

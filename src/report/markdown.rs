@@ -1,0 +1,197 @@
+//! The report as Markdown: the same order as the HTML file, without pictures.
+
+use super::advice;
+use super::escape::{markdown as safe, markdown_code as code};
+use super::figure;
+use super::ladder;
+use super::model::Report;
+use std::fmt::Write as _;
+
+/// The report as Markdown (GitHub's tables).
+#[must_use]
+pub fn render(report: &Report) -> String {
+    let mut out = String::new();
+    head(&mut out, report);
+    objectives(&mut out, report);
+    recovery(&mut out, report);
+    predictions(&mut out, report);
+    clients(&mut out, report);
+    prevention(&mut out, report);
+    auditor(&mut out, report);
+    out
+}
+
+fn head(out: &mut String, report: &Report) {
+    let verdict = figure::verdict(report.verdict).to_uppercase();
+    let _ = writeln!(out, "# {verdict}: {}\n\n{}\n", safe(&report.run.title), safe(&report.summary));
+    let started = report.run.started_at.as_ref().map_or("unknown", |i| i.at.0.as_str());
+    let profile = report.run.profile.as_deref().unwrap_or("real");
+    for cluster in &report.clusters {
+        let _ = writeln!(
+            out,
+            "Cluster {} ({}), Kubernetes {}, etcd {}, {} timings, seed {}, started {}, run {}.\n",
+            safe(&cluster.name),
+            safe(&cluster.provider),
+            safe(&cluster.versions.kubernetes),
+            safe(&cluster.versions.etcd),
+            safe(profile),
+            report.run.seed,
+            safe(started),
+            code(&report.run.id)
+        );
+    }
+}
+
+fn objectives(out: &mut String, report: &Report) {
+    out.push_str(
+        "## Objectives\n\n| objective | verdict | observed | target | reason |\n|---|---|---|---|---|\n",
+    );
+    for o in &report.objectives {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} |",
+            safe(&o.name),
+            figure::met(o.verdict),
+            safe(&figure::observed(o)),
+            safe(&figure::target(o)),
+            safe(&o.reason)
+        );
+    }
+    out.push('\n');
+}
+
+fn recovery(out: &mut String, report: &Report) {
+    let rungs = ladder::rungs(report);
+    if rungs.is_empty() {
+        return;
+    }
+    out.push_str(
+        "## Recovery\n\n| capability | from the fault | from the restore command |\n|---|---|---|\n",
+    );
+    for rung in rungs {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} |",
+            rung.label,
+            safe(&rung.from_fault.text()),
+            safe(&rung.from_command.text())
+        );
+    }
+    out.push('\n');
+}
+
+fn predictions(out: &mut String, report: &Report) {
+    if report.predictions.is_empty() {
+        return;
+    }
+    out.push_str(
+        "## Predicted and observed\n\n| | subject | what | predicted | observed |\n|---|---|---|---|---|\n",
+    );
+    let mut rows: Vec<_> = report.predictions.iter().collect();
+    rows.sort_by_key(|p| super::html::difference_rank(p.agrees));
+    for p in rows {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} |",
+            super::html::agreement(p.agrees),
+            safe(&p.subject),
+            safe(&p.what),
+            safe(&p.predicted),
+            safe(&p.observed)
+        );
+    }
+    out.push('\n');
+}
+
+fn clients(out: &mut String, report: &Report) {
+    for facts in &report.facts.etcd_restore {
+        let _ = writeln!(
+            out,
+            "## Clients\n\n| client | kind | operations | phantom objects | absent objects | events missed | silent | 410 | relists |\n|---|---|--:|--:|--:|--:|--:|--:|--:|"
+        );
+        let number = |n: Option<u64>| n.map_or_else(|| "—".to_owned(), |n| n.to_string());
+        for c in &facts.clients {
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                safe(&c.name),
+                safe(&c.kind),
+                c.operations,
+                number(c.phantom_objects),
+                number(c.absent_objects),
+                number(c.events_missed),
+                c.silent_for_ns.map_or_else(|| "—".to_owned(), figure::duration),
+                c.gone410,
+                c.relists
+            );
+        }
+        let l = &facts.ledger;
+        let count = |n: Option<u64>| n.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
+        let _ = writeln!(
+            out,
+            "\nLedger: {} writes acknowledged, {} kept, {} lost, {} indeterminate, {} phantom. Revision {} before the loss, {} after the restore.\n",
+            count(l.acked),
+            count(l.kept),
+            count(l.lost),
+            count(l.indeterminate),
+            count(l.phantom),
+            count(facts.revision_before),
+            count(facts.revision_after)
+        );
+    }
+}
+
+fn prevention(out: &mut String, report: &Report) {
+    let advice = advice::of(report);
+    if advice.is_empty() {
+        return;
+    }
+    out.push_str("## What would have prevented it\n\n");
+    for item in advice {
+        let _ = writeln!(out, "**{}.** {}\n\n```sh", safe(&item.title), safe(&item.why));
+        for command in &item.commands {
+            let _ = writeln!(out, "{}", super::escape::visible(command));
+        }
+        out.push_str("```\n\n");
+    }
+}
+
+fn auditor(out: &mut String, report: &Report) {
+    out.push_str("## Planned and actual\n\n| # | step | settings | took | result |\n|--:|---|---|--:|---|\n");
+    for step in &report.steps {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} |",
+            step.index,
+            safe(&step.kind),
+            code(&figure::settings(&step.planned)),
+            step.took_ns.map_or_else(|| "unknown".to_owned(), figure::duration),
+            step.reason.as_deref().map_or_else(|| "done".to_owned(), safe)
+        );
+    }
+    out.push_str("\n## Evidence\n\n");
+    let unknown = || "unknown".to_owned();
+    let _ = writeln!(out, "- operator: {}", report.run.operator.as_deref().map_or_else(unknown, safe));
+    let _ = writeln!(out, "- plan digest: {}", report.run.plan_digest.as_deref().map_or_else(unknown, code));
+    let _ = writeln!(out, "- judge: {}", safe(&report.judge));
+    let _ = writeln!(
+        out,
+        "- journal: {} entries, head {}",
+        report.evidence.entries,
+        report.evidence.journal_head.as_deref().map_or_else(unknown, code)
+    );
+    for deviation in &report.deviations {
+        let _ = writeln!(out, "- deviation: {}", safe(&deviation.what));
+    }
+    let r = &report.recorder;
+    let count = |n: Option<u64>| n.map_or_else(unknown, |n| n.to_string());
+    let _ = writeln!(
+        out,
+        "- recorders: {} samples scheduled, {} recorded, {} late, {} lost",
+        count(r.scheduled),
+        count(r.recorded),
+        count(r.late),
+        count(r.lost)
+    );
+    out.push_str("- verify with `quakeproof verify DIR`: integrity only, origin unproven\n");
+}

@@ -1,0 +1,93 @@
+//! The first-screen sentence: what happened, for somebody who did not take part.
+
+use super::figure;
+use super::input::{ClientFacts, EtcdRestoreFacts, Judgement};
+use crate::check::{Finding, Verdict};
+use crate::journal::entry::RunOutcome;
+
+/// One sentence about the run, made of its findings and figures only.
+#[must_use]
+pub fn summary(judgement: &Judgement) -> String {
+    match judgement.outcome {
+        RunOutcome::Refused => {
+            return format!("The drill was refused before anything was disturbed: {}", judgement.reason);
+        }
+        RunOutcome::Faulted => {
+            return format!("Something is left faulted and needs hands: {}", judgement.reason);
+        }
+        RunOutcome::Completed | RunOutcome::Recovered | RunOutcome::Aborted => {}
+    }
+    let body = judgement
+        .etcd_restore
+        .first()
+        .map_or_else(|| objectives(&judgement.findings), |facts| restore(&judgement.findings, facts));
+    match judgement.outcome {
+        RunOutcome::Aborted => format!("The run was ended early and everything was reverted. {body}"),
+        RunOutcome::Recovered => format!("The runner died and the run was closed by recovery. {body}"),
+        _ => body,
+    }
+}
+
+fn restore(findings: &[Finding], facts: &EtcdRestoreFacts) -> String {
+    let writes = writes_back(findings);
+    let lost = match facts.ledger.lost {
+        Some(0) => "no acknowledged write was lost".to_owned(),
+        Some(1) => "one acknowledged write was lost".to_owned(),
+        Some(n) => format!("{n} acknowledged writes were lost"),
+        None => "how many acknowledged writes were lost is unknown".to_owned(),
+    };
+    let judged: Vec<&ClientFacts> = facts.clients.iter().filter(|c| c.on_lost_timeline().is_some()).collect();
+    let lying: Vec<&&ClientFacts> = judged.iter().filter(|c| c.on_lost_timeline() == Some(true)).collect();
+    let clients = match (lying.len(), judged.len()) {
+        (_, 0) => "what clients saw is unknown".to_owned(),
+        (0, of) => format!("all {of} clients whose view was checked saw the restored state"),
+        (n, of) => format!("{n} of {of} clients {}", harm(&lying)),
+    };
+    if lying.is_empty() {
+        format!("{writes}; {lost}, and {clients}.")
+    } else {
+        format!("{writes} and {lost}, but {clients}.")
+    }
+}
+
+fn harm(lying: &[&&ClientFacts]) -> &'static str {
+    let phantom = lying.iter().any(|c| c.phantom_objects.unwrap_or(0) > 0);
+    let absent = lying.iter().any(|c| c.absent_objects.unwrap_or(0) + c.events_missed.unwrap_or(0) > 0);
+    match (phantom, absent) {
+        (true, true) => {
+            "went on showing objects that no longer exist or never saw ones that do, without an error"
+        }
+        (true, false) => "went on showing objects that no longer exist, without an error",
+        _ => "never saw objects that exist, without an error",
+    }
+}
+
+/// When API writes were back, from the recovery objective that ends at the first good write.
+fn writes_back(findings: &[Finding]) -> String {
+    let to_write = |f: &&Finding| f.unit == "ns" && f.to.as_ref().is_some_and(|t| t.name == "firstGoodWrite");
+    let from_fault = |f: &&Finding| f.from.as_ref().is_some_and(|m| m.name == "fault");
+    let finding = findings
+        .iter()
+        .filter(to_write)
+        .find(from_fault)
+        .map(|f| (f, "after the fault"))
+        .or_else(|| findings.iter().find(to_write).map(|f| (f, "after the restore command")));
+    match finding {
+        Some((f, since)) => match (f.observed, f.lower, f.upper) {
+            (Some(o), Some(l), Some(u)) => {
+                let half = o.abs_diff(l).max(u.abs_diff(o));
+                format!("API writes were back {} (±{}) {since}", figure::duration(o), figure::duration(half))
+            }
+            _ => format!("When API writes were back {since} is unknown"),
+        },
+        None => "The cluster was restored".to_owned(),
+    }
+}
+
+fn objectives(findings: &[Finding]) -> String {
+    let count = |v: Verdict| findings.iter().filter(|f| f.verdict == v).count();
+    let (met, missed, open) = (count(Verdict::Pass), count(Verdict::Fail), count(Verdict::Inconclusive));
+    let worst = findings.iter().max_by_key(|f| f.verdict).filter(|f| f.verdict != Verdict::Pass);
+    let tail = worst.map(|f| format!(" {}: {}", f.name, f.reason)).unwrap_or_default();
+    format!("{met} of {} objectives met, {missed} missed, {open} inconclusive.{tail}", findings.len())
+}

@@ -1,0 +1,5 @@
+//! Bundles that were tampered with, torn, or written on a full disk.
+
+mod bundle;
+mod crash;
+mod tampering;

@@ -1,0 +1,241 @@
+//! What a report promises: every format from one model, the same bytes every
+//! time, nothing hostile let through.
+//!
+//! Golden files lie in `tests/report/golden/`; `QUAKEPROOF_BLESS=1 cargo test
+//! --test report` writes them anew.
+
+#[path = "report/fixture.rs"]
+mod fixture;
+
+use fixture::{Case, HEAD};
+use quakeproof::report::{self, Report, html, json, junit, markdown, terminal};
+use std::path::PathBuf;
+
+const PLAIN: terminal::Options = terminal::Options { colour: false, width: 100 };
+
+fn model(case: &Case) -> Report {
+    report::build(&case.input, &case.judgement, Some(HEAD))
+}
+
+fn page(case: &Case) -> String {
+    html::render(&model(case), &case.input, &case.judgement)
+}
+
+fn cases() -> Vec<(&'static str, Case)> {
+    vec![
+        ("fail", fixture::restore_without_bump()),
+        ("pass", fixture::restore_bump_and_mark()),
+        ("inconclusive", fixture::inconclusive()),
+        ("refused", fixture::refused()),
+    ]
+}
+
+fn root(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Compares with a checked-in file, or writes it when blessing.
+fn golden(path: &str, actual: &str) {
+    let file = root(path);
+    if std::env::var_os("QUAKEPROOF_BLESS").is_some() {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, actual).unwrap();
+        return;
+    }
+    let expected = std::fs::read_to_string(&file).unwrap_or_default();
+    let line = expected.lines().zip(actual.lines()).position(|(e, a)| e != a);
+    assert!(
+        expected == actual,
+        "{path} differs from line {:?}; if that is meant: QUAKEPROOF_BLESS=1 cargo test --test report",
+        line.map(|n| n + 1)
+    );
+}
+
+#[test]
+fn every_format_looks_as_it_did() {
+    for (name, case) in cases() {
+        let report = model(&case);
+        golden(&format!("tests/report/golden/{name}.json"), &json::render(&report));
+        golden(&format!("tests/report/golden/{name}.xml"), &junit::render(&report));
+        golden(&format!("tests/report/golden/{name}.txt"), &terminal::render(&report, PLAIN));
+        golden(&format!("tests/report/golden/{name}.md"), &markdown::render(&report));
+        golden(&format!("tests/report/golden/{name}.html"), &page(&case));
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    for (_, case) in cases() {
+        let (once, again) = (model(&case), model(&case));
+        assert_eq!(json::render(&once), json::render(&again));
+        assert_eq!(junit::render(&once), junit::render(&again));
+        assert_eq!(markdown::render(&once), markdown::render(&again));
+        assert_eq!(page(&case), page(&case));
+    }
+}
+
+#[test]
+fn the_schema_is_the_checked_in_one_and_reports_obey_it() {
+    let schema = json::schema();
+    golden("schemas/report.v1.json", &schema);
+    let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    for (name, case) in cases() {
+        let value = serde_json::from_str(&json::render(&model(&case))).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{name}: {errors:?}");
+    }
+    let mut broken: serde_json::Value =
+        serde_json::from_str(&json::render(&model(&fixture::restore_without_bump()))).unwrap();
+    broken["verdict"] = "maybe".into();
+    assert!(!validator.is_valid(&broken), "the schema must be able to refuse");
+}
+
+#[test]
+fn a_report_survives_the_way_through_json() {
+    for (_, case) in cases() {
+        let report = model(&case);
+        assert_eq!(serde_json::from_str::<Report>(&json::render(&report)).unwrap(), report);
+    }
+}
+
+const HOSTILE: &str = "</text></script><script>alert(1)</script>\"'><img src=x onerror=y>&\u{1b}[31m\u{202e}\u{0}\u{FFFE}\n| a |\n# h\n![i](http://e.example)`";
+
+#[test]
+fn hostile_text_is_harmless_in_every_format() {
+    let case = fixture::hostile(HOSTILE);
+    let report = model(&case);
+    let acting = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202e}' | '\u{FFFE}');
+
+    let html = page(&case);
+    assert!(!html.contains("<script") && !html.contains("<img"), "an element came through");
+    assert!(!html.contains(acting));
+    assert!(html.contains("&lt;script&gt;") || html.contains("&#60;script&#62;"), "the text itself is shown");
+    well_formed_tags(&html);
+
+    let xml = junit::render(&report);
+    assert!(!xml.contains("<script") && !xml.contains("<img") && !xml.contains(acting));
+
+    let text = terminal::render(&report, PLAIN);
+    assert!(!text.contains(acting));
+
+    let md = markdown::render(&report);
+    assert!(!md.contains(acting));
+    assert!(!md.lines().any(|l| l.starts_with("# h")), "a heading came through");
+    let active = active_markdown(&md);
+    assert!(!active.contains("](") && !active.contains("<img") && !active.contains("http:"), "{active}");
+}
+
+/// Markdown without escaped characters and without code, which does nothing.
+fn active_markdown(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let run = |from: usize| chars[from..].iter().take_while(|c| **c == '`').count();
+    let mut out = String::new();
+    let mut i = 0;
+    while i < chars.len() {
+        match chars[i] {
+            '\\' => i += 2,
+            '`' => {
+                let fence = run(i);
+                i += fence;
+                while i < chars.len() && run(i) != fence {
+                    i += run(i).max(1);
+                }
+                i += fence;
+            }
+            c => {
+                out.push(c);
+                i += 1;
+            }
+        }
+    }
+    out
+}
+
+/// Opening and closing tags of the page match, so no text has broken its structure.
+fn well_formed_tags(html: &str) {
+    const VOID: [&str; 3] = ["meta", "!doctype", "col"];
+    let mut open: Vec<String> = Vec::new();
+    let body = html.find("</style>").map_or(html, |i| &html[i + 8..]);
+    for piece in body.split('<').skip(1) {
+        let tag = piece.split('>').next().unwrap();
+        let name: String = tag.trim_start_matches('/').chars().take_while(|c| c.is_alphanumeric()).collect();
+        if tag.starts_with('/') {
+            if name == "head" || name == "html" {
+                continue;
+            }
+            assert_eq!(open.pop().as_deref(), Some(name.as_str()), "near `<{tag}>`");
+        } else if !tag.ends_with('/') && !VOID.contains(&name.as_str()) {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "left open: {open:?}");
+}
+
+#[test]
+fn the_page_asks_for_nothing_and_runs_nothing() {
+    for (name, case) in cases() {
+        let html = page(&case);
+        for forbidden in
+            ["<script", "src=", "href=", "@import", "http-equiv=\"refresh\"", "url(http", "url(\"http"]
+        {
+            assert!(!html.contains(forbidden), "{name}: {forbidden}");
+        }
+        well_formed_tags(&html);
+        assert!(html.len() < 300 * 1024, "{name}: {} bytes", html.len());
+    }
+}
+
+#[test]
+fn a_long_history_is_sampled_and_says_so() {
+    let short = page(&fixture::restore_without_bump());
+    assert!(!short.contains("are sampled"));
+    let long = page(&fixture::long_history(200_000));
+    assert!(long.contains("each column shows the worst"));
+    assert!(long.len() < 300 * 1024, "{} bytes", long.len());
+}
+
+#[test]
+fn inconclusive_is_never_shown_as_passed() {
+    let case = fixture::inconclusive();
+    let report = model(&case);
+    assert!(junit::render(&report).contains("<error"));
+    assert!(terminal::render(&report, PLAIN).starts_with("INCONCLUSIVE"));
+    assert!(page(&case).contains("class=\"verdict inconclusive\""));
+    let refused = junit::render(&model(&fixture::refused()));
+    assert!(refused.contains("errors=\"1\""), "a run that judged nothing is not a green suite");
+}
+
+#[test]
+fn colour_only_repeats_what_the_words_say() {
+    let report = model(&fixture::restore_without_bump());
+    let coloured = terminal::render(&report, terminal::Options { colour: true, width: 100 });
+    assert!(coloured.contains("\u{1b}["));
+    let mut stripped = String::new();
+    let mut rest = coloured.as_str();
+    while let Some(start) = rest.find("\u{1b}[") {
+        stripped.push_str(&rest[..start]);
+        rest = &rest[start..];
+        rest = &rest[rest.find('m').unwrap() + 1..];
+    }
+    stripped.push_str(rest);
+    assert_eq!(stripped, terminal::render(&report, PLAIN));
+}
+
+#[test]
+fn an_unknown_figure_is_null_with_its_reason_and_never_zero() {
+    let report = model(&fixture::restore_without_bump());
+    let json: serde_json::Value = serde_json::from_str(&json::render(&report)).unwrap();
+    let list = &json["objectives"][1];
+    assert!(list["observed"].is_null() && list["reason"].as_str().unwrap().contains("no LIST"));
+    let mark = json["marks"].as_array().unwrap().iter().find(|m| m["name"] == "firstTrueList").unwrap();
+    assert!(mark["monoNs"].is_null() && mark["at"].is_null() && mark["reason"].is_string());
+    assert_eq!(json["facts"]["etcdRestore"][0]["ledger"]["phantom"], 0);
+    assert!(json["evidence"]["manifestDigest"].is_null() && json["evidence"]["reason"].is_string());
+}
+
+#[test]
+fn wall_times_of_marks_follow_from_the_journal() {
+    let report = model(&fixture::restore_without_bump());
+    let command = report.marks.iter().find(|m| m.name == "restoreCommand").unwrap();
+    assert_eq!(command.at.as_ref().unwrap().0, "2026-11-29T18:00:18.437000Z");
+}
