@@ -198,14 +198,9 @@ pub fn kind_of(objective: &Objective) -> &'static str {
     }
 }
 
-/// Judges a run.
+/// Judges a run. A checker that panics proves nothing: its finding is inconclusive.
 #[must_use]
 pub fn judge(input: &EvidenceInput) -> Judgement {
-    judge_with(input, &|judge, planned| judge.check(planned))
-}
-
-/// Judges a run with the given checker for each objective. A checker that panics proves nothing.
-fn judge_with(input: &EvidenceInput, check: &dyn Fn(&Judge, &PlannedObjective) -> Finding) -> Judgement {
     let boundaries = Boundaries::of(&input.journal);
     let prepared = guarded(|| Judge::new(input));
     let findings: Vec<Finding> = input
@@ -216,9 +211,9 @@ fn judge_with(input: &EvidenceInput, check: &dyn Fn(&Judge, &PlannedObjective) -
             prepared
                 .as_ref()
                 .map_err(Clone::clone)
-                .and_then(|judge| guarded(|| check(judge, planned)))
+                .and_then(|judge| guarded(|| judge.check(planned)))
                 .unwrap_or_else(|panic| {
-                    let reason = format!("the checker failed: {panic}");
+                    let reason = format!("the checker failed, which is a bug: {panic}");
                     Finding::unknown(input, planned, kind_of(&planned.objective), reason)
                 })
         })
@@ -286,5 +281,12 @@ mod tests {
         assert_eq!(Verdict::merge([Pass, Inconclusive]), Inconclusive);
         assert_eq!(Verdict::merge([Pass, Pass]), Pass);
         assert_eq!(Verdict::merge([]), Inconclusive);
+    }
+
+    #[test]
+    fn a_checker_that_panics_is_turned_into_its_text() {
+        let caught = super::guarded(|| -> u8 { panic!("index {} is out of range", 7) });
+        assert_eq!(caught, Err("index 7 is out of range".to_owned()));
+        assert_eq!(super::guarded(|| 7), Ok(7));
     }
 }

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// Events that may wait for the display.
 const CAPACITY: usize = 1024;
+/// Name of the display's thread.
+pub(super) const DISPLAY_THREAD: &str = "progress";
 /// How often moving lines move while nothing happens.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -84,8 +86,12 @@ impl Display {
         let stop = Arc::new(AtomicBool::new(false));
         let dropped = Arc::new(AtomicU64::new(0));
         let (stopped, lost) = (stop.clone(), dropped.clone());
-        let thread = std::thread::spawn(move || run(show, &receiver, &stopped, &lost));
-        (Handle { sender, dropped, clock }, Display { stop, thread: Some(thread) })
+        // Without a thread nothing is shown and every event counts as dropped; the run goes on.
+        let thread = std::thread::Builder::new()
+            .name(DISPLAY_THREAD.to_owned())
+            .spawn(move || run(show, &receiver, &stopped, &lost))
+            .ok();
+        (Handle { sender, dropped, clock }, Display { stop, thread })
     }
 }
 

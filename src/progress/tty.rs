@@ -1,7 +1,7 @@
 //! Moving lines on a terminal: phase, step with its elapsed time, one line per
 //! client with its counters. What is worth keeping scrolls by above them.
 
-use super::channel::Show;
+use super::channel::{DISPLAY_THREAD, Show};
 use super::event::{ClientState, EventKind, ProgressEvent};
 use super::plain::{describe, phase_word};
 use crate::clock::{Clock, MonoNs};
@@ -10,10 +10,14 @@ use crate::report::figure;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use owo_colors::OwoColorize;
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) struct Tty {
     lines: MultiProgress,
+    /// Nothing moves any more: somebody panicked.
+    still: Arc<AtomicBool>,
     head: ProgressBar,
     step: ProgressBar,
     rows: BTreeMap<String, ProgressBar>,
@@ -26,10 +30,13 @@ pub(super) struct Tty {
 impl Tty {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         let lines = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        let still = Arc::new(AtomicBool::new(false));
+        keep_panics_readable(&lines, &still);
         let head = lines.add(line());
         let step = lines.add(line());
         Self {
             lines,
+            still,
             head,
             step,
             rows: BTreeMap::new(),
@@ -41,6 +48,9 @@ impl Tty {
     }
 
     fn redraw(&self) {
+        if self.still.load(Ordering::Acquire) {
+            return;
+        }
         let now = self.clock.mono();
         let since = figure::duration(now.since(self.started.unwrap_or(now)));
         self.head.set_message(format!("{} {}", self.phase.bold(), since.dimmed()));
@@ -52,14 +62,39 @@ impl Tty {
     }
 
     fn row(&mut self, name: &str, message: String) {
+        if self.still.load(Ordering::Acquire) {
+            return;
+        }
         let lines = &self.lines;
         self.rows.entry(name.to_owned()).or_insert_with(|| lines.add(line())).set_message(message);
     }
 
     fn keep(&self, text: &str) {
-        // The terminal is gone; there is nobody to show it to.
-        let _ = self.lines.println(text);
+        // Should the terminal be gone, there is nobody to show it to.
+        let _ = if self.still.load(Ordering::Acquire) {
+            writeln!(std::io::stderr(), "{text}")
+        } else {
+            self.lines.println(text)
+        };
     }
+}
+
+/// Takes the moving lines away for good before a panic is reported; they would be
+/// drawn over it. What is worth keeping still appears, as plain lines.
+fn keep_panics_readable(lines: &MultiProgress, still: &Arc<AtomicBool>) {
+    let (lines, still, report) = (lines.clone(), still.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |info| {
+        // The display's own thread may hold the lock that clearing takes.
+        let own = std::thread::current().name() == Some(DISPLAY_THREAD);
+        if !own && !still.swap(true, Ordering::AcqRel) {
+            // On a thread of its own: indicatif draws nothing on one that panics.
+            let lines = lines.clone();
+            let clearing = std::thread::Builder::new().spawn(move || lines.clear());
+            // Untidy lines are no reason to lose the report.
+            let _ = clearing.map(std::thread::JoinHandle::join);
+        }
+        report(info);
+    }));
 }
 
 /// A line of text without a bar. It must not animate by itself: only events and ticks redraw it.
@@ -113,6 +148,10 @@ impl Show for Tty {
     }
 
     fn close(&mut self, dropped: u64) {
+        if self.still.load(Ordering::Acquire) {
+            // The lines are gone already; clearing again would take the panic's report along.
+            self.lines.set_draw_target(ProgressDrawTarget::hidden());
+        }
         for row in self.rows.values().chain([&self.head, &self.step]) {
             row.finish_and_clear();
         }

@@ -81,7 +81,7 @@ fn run(input: &EvidenceInput) -> Run {
         tool,
         operator,
         approval: None,
-        approval_reason: Some("a cluster made for the run needs no approval".to_owned()),
+        approval_reason: Some("the journal records no approval".to_owned()),
         reason,
     }
 }

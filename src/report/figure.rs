@@ -18,7 +18,7 @@ pub fn duration(ns: u64) -> String {
 #[must_use]
 pub fn round_duration(ns: u64) -> String {
     let ms = millis(ns);
-    if ms >= 60_000 && ms % 60_000 == 0 {
+    if ms >= 60_000 && ms.is_multiple_of(60_000) {
         return format!("{} min", ms / 60_000);
     }
     let text = seconds(ms);

@@ -677,8 +677,14 @@ pub fn restore_without_bump() -> Case {
 /// The same drill with a bump: every view is true again, the lost writes stated.
 pub fn restore_bump_and_mark() -> Case {
     let mut case = restore_without_bump();
+    let drill = &mut case.input.plan.drill.metadata;
+    drill.name = "restore-bump-and-mark".to_owned();
+    drill.title = "etcd restored with a revision bump, old revisions marked compacted".to_owned();
     let judgement = &mut case.judgement;
     judgement.verdict = Some(Verdict::Pass);
+    judgement.findings[1].predicted = Some("within seconds".to_owned());
+    judgement.findings[3].predicted =
+        Some("met: every watch ends with 410 and its client lists again".to_owned());
     judgement.reason = "4 of 4 objectives met".to_owned();
     for finding in &mut judgement.findings {
         finding.verdict = Verdict::Pass;

@@ -2,12 +2,11 @@
 //! act; the template escapes markup.
 
 use super::clients::{self, ClientView};
-use super::{agreement, bars, difference_rank, timeline};
+use super::{agreement, audit, bars, difference_rank, timeline};
 use crate::check::Verdict;
-use crate::history::record::Record;
 use crate::report::escape::visible;
 use crate::report::input::{EtcdRestoreFacts, Judgement};
-use crate::report::model::{Fault, Instant, Report};
+use crate::report::model::{Instant, Report};
 use crate::report::{advice, build::word, figure, ladder};
 use crate::timeline::EvidenceInput;
 use askama::Template;
@@ -36,8 +35,8 @@ pub(super) struct Page {
     loss: Vec<LossView>,
     changed: Vec<String>,
     advice: Vec<AdviceView>,
-    steps: Vec<StepView>,
-    faults: Vec<FaultView>,
+    steps: Vec<audit::Step>,
+    faults: Vec<audit::Injection>,
     scope: Vec<(&'static str, String)>,
     deviations: Vec<(String, String)>,
     recorder: Vec<[String; 5]>,
@@ -97,29 +96,11 @@ struct AdviceView {
     commands: String,
 }
 
-struct StepView {
-    index: usize,
-    kind: String,
-    planned: String,
-    targets: String,
-    started: String,
-    took: String,
-    result: String,
-    ok: bool,
-}
-
-struct FaultView {
-    kind: String,
-    target: String,
-    rows: Vec<(&'static str, String)>,
-    note: String,
-}
-
-fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     visible(text).into_owned()
 }
 
-fn unknown(value: Option<&String>, reason: Option<&String>) -> String {
+pub(super) fn unknown(value: Option<&String>, reason: Option<&String>) -> String {
     match (value, reason) {
         (Some(value), _) => clean(value),
         (None, Some(reason)) => format!("unknown: {}", visible(reason)),
@@ -181,9 +162,9 @@ pub(super) fn page(report: &Report, input: &EvidenceInput, judgement: &Judgement
                 commands: a.commands.iter().map(|c| clean(c)).collect::<Vec<_>>().join("\n"),
             })
             .collect(),
-        steps: steps(report, zero),
-        faults: report.faults.iter().map(|f| fault(f, zero)).collect(),
-        scope: scope(report),
+        steps: audit::steps(report, zero),
+        faults: report.faults.iter().map(|f| audit::fault(f, zero)).collect(),
+        scope: audit::scope(report),
         deviations: report
             .deviations
             .iter()
@@ -192,7 +173,7 @@ pub(super) fn page(report: &Report, input: &EvidenceInput, judgement: &Judgement
                 (when, clean(&d.what))
             })
             .collect(),
-        recorder: recorders(input),
+        recorder: audit::recorders(input),
         recorder_total: [
             report.recorder.scheduled,
             report.recorder.recorded,
@@ -201,14 +182,14 @@ pub(super) fn page(report: &Report, input: &EvidenceInput, judgement: &Judgement
         ]
         .map(|n| n.map_or_else(|| "unknown".to_owned(), |n| n.to_string())),
         recorder_note: report.recorder.reason.as_deref().map(clean).unwrap_or_default(),
-        identity: identity(report),
+        identity: audit::identity(report),
         machine: report.clusters.iter().flat_map(|c| &c.machine).map(|(k, v)| (clean(k), clean(v))).collect(),
-        register: register(report),
+        register: audit::register(report),
         judge: clean(&report.judge),
     }
 }
 
-fn since(instant: &Instant, zero: u64) -> String {
+pub(super) fn since(instant: &Instant, zero: u64) -> String {
     figure::offset(instant.mono_ns.0, zero)
 }
 
@@ -419,134 +400,4 @@ fn changed(report: &Report, f: &EtcdRestoreFacts) -> Vec<String> {
         }
     }
     out
-}
-
-fn steps(report: &Report, zero: u64) -> Vec<StepView> {
-    report
-        .steps
-        .iter()
-        .map(|s| StepView {
-            index: s.index,
-            kind: clean(&s.kind),
-            planned: clean(&figure::settings(&s.planned)),
-            targets: if s.targets.is_empty() { "—".to_owned() } else { clean(&s.targets.join(", ")) },
-            started: s.started.as_ref().map_or_else(|| "never".to_owned(), |i| since(i, zero)),
-            took: s.took_ns.map_or_else(|| "unknown".to_owned(), figure::duration),
-            result: s.reason.as_deref().map_or_else(|| "done as planned".to_owned(), clean),
-            ok: s.done,
-        })
-        .collect()
-}
-
-fn fault(f: &Fault, zero: u64) -> FaultView {
-    let at = |i: &Option<Instant>| i.as_ref().map_or_else(|| "never".to_owned(), |i| since(i, zero));
-    let seen = |i: &Option<Instant>, what: Option<&String>| match (i, what) {
-        (Some(i), Some(what)) => format!("{}: {}", since(i, zero), visible(what)),
-        (i, _) => at(i),
-    };
-    FaultView {
-        kind: clean(&f.kind),
-        target: clean(&f.target.join(", ")),
-        rows: vec![
-            ("Undo durable, lease granted", at(&f.armed)),
-            ("Effect began", format!("{} to {}", at(&f.injecting), at(&f.injected))),
-            ("Seen by an independent observation", seen(&f.verified, f.observation.as_ref())),
-            ("Ended", seen(&f.ended, f.ended_by.as_ref())),
-            ("End seen by an independent observation", seen(&f.end_verified, f.end_observation.as_ref())),
-            ("Stopped by", f.stop_method.as_deref().map_or_else(|| "nothing was stopped".to_owned(), clean)),
-            ("Undo", f.undo.as_deref().map_or_else(|| "not needed".to_owned(), clean)),
-            ("Undo changed on the way", f.undo_amended.as_deref().map_or_else(|| "no".to_owned(), clean)),
-        ],
-        note: f.reason.as_deref().map(clean).unwrap_or_default(),
-    }
-}
-
-fn scope(report: &Report) -> Vec<(&'static str, String)> {
-    let mut out = Vec::new();
-    for c in &report.clusters {
-        let hosts: Vec<String> = c
-            .hosts
-            .iter()
-            .map(|h| format!("{} ({})", visible(&h.name), visible(&h.components.join(", "))))
-            .collect();
-        out.push(("Hosts", hosts.join("; ")));
-    }
-    for s in &report.steps {
-        if let Some(radius) = &s.blast_radius {
-            out.push(("Blast radius", format!("step {}: {}", s.index, visible(radius))));
-        }
-        if let Some(undo) = &s.undo {
-            out.push(("Undo", format!("step {}: {}", s.index, visible(undo))));
-        }
-    }
-    out
-}
-
-/// Per history: due, recorded, late and lost operations, as its last line says.
-fn recorders(input: &EvidenceInput) -> Vec<[String; 5]> {
-    input
-        .histories
-        .iter()
-        .map(|(client, records)| {
-            let mut sums: Option<[u64; 4]> = None;
-            for record in records {
-                if let Record::Closed { scheduled, recorded, late, lost, .. } = record {
-                    let sum = sums.get_or_insert([0; 4]);
-                    for (total, part) in sum.iter_mut().zip([scheduled, recorded, late, lost]) {
-                        *total += part;
-                    }
-                }
-            }
-            let cells = sums.map_or_else(
-                || [const { String::new() }; 4].map(|_| "unknown: not closed".to_owned()),
-                |sums| sums.map(|n| n.to_string()),
-            );
-            let [scheduled, recorded, late, lost] = cells;
-            [clean(client), scheduled, recorded, late, lost]
-        })
-        .collect()
-}
-
-fn identity(report: &Report) -> Vec<(&'static str, String)> {
-    let run = &report.run;
-    let reason = run.reason.as_ref();
-    let mut out = vec![
-        ("Drill owner", clean(&run.owner)),
-        ("Purpose", clean(&run.purpose)),
-        ("Operator", unknown(run.operator.as_ref(), reason)),
-        ("Tool", unknown(run.tool.as_ref(), reason)),
-        ("Judge", clean(&report.judge)),
-        (
-            "Approval",
-            run.approval.as_deref().map_or_else(
-                || format!("none: {}", visible(run.approval_reason.as_deref().unwrap_or("unknown"))),
-                clean,
-            ),
-        ),
-        ("Drill file, SHA-256", clean(&run.drill_digest)),
-        ("Plan, SHA-256", unknown(run.plan_digest.as_ref(), reason)),
-        ("Seed", run.seed.to_string()),
-        ("Parameters", {
-            let all: Vec<String> = run.parameters.iter().map(|(k, v)| format!("{k}={v}")).collect();
-            if all.is_empty() { "none".to_owned() } else { clean(&all.join(", ")) }
-        }),
-    ];
-    for c in &report.clusters {
-        out.push(("Cluster UID", unknown(c.uid.as_ref(), c.reason.as_ref())));
-        out.push(("Cluster CA, SHA-256", unknown(c.fingerprint.as_ref(), c.reason.as_ref())));
-    }
-    let e = &report.evidence;
-    out.push(("Journal", format!("{} entries", e.entries)));
-    out.push(("Journal head", unknown(e.journal_head.as_ref(), None)));
-    out
-}
-
-/// Findings that somebody has to own: what was missed or could not be told.
-fn register(report: &Report) -> Vec<[String; 3]> {
-    report
-        .objectives
-        .iter()
-        .filter(|o| o.verdict != Verdict::Pass)
-        .map(|o| [clean(&o.name), figure::met(o.verdict).to_owned(), clean(&o.reason)])
-        .collect()
 }
