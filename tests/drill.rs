@@ -86,6 +86,7 @@ fn the_checked_in_schemas_are_those_of_the_types() {
     let schemas = root().join("schemas");
     assert_golden(&schemas.join("drill.v1alpha1.json"), &schema_text(Format::Drill));
     assert_golden(&schemas.join("journal.v1.json"), &schema_text(Format::Journal));
+    assert_golden(&schemas.join("report.v1.json"), &schema_text(Format::Report));
 }
 
 #[test]

@@ -6,19 +6,25 @@
 
 #[path = "report/fixture.rs"]
 mod fixture;
+#[allow(dead_code, reason = "shared with the tests of the checkers, which use all of it")]
+#[path = "checkers/world.rs"]
+mod world;
 
 use fixture::{Case, HEAD};
-use quakeproof::report::{self, Report, html, json, junit, markdown, terminal};
+use quakeproof::drill::schema::{Format, schema_for};
+use quakeproof::report::{Prepared, Report, html, json, junit, markdown, prepare, terminal};
+use quakeproof::timeline::EvidenceInput;
 use std::path::PathBuf;
+use world::World;
 
 const PLAIN: terminal::Options = terminal::Options { colour: false, width: 100 };
 
 fn model(case: &Case) -> Report {
-    report::build(&case.input, &case.judgement, Some(HEAD))
+    case.prepared().report
 }
 
 fn page(case: &Case) -> String {
-    html::render(&model(case), &case.input, &case.judgement)
+    html::render(&case.prepared())
 }
 
 fn cases() -> Vec<(&'static str, Case)> {
@@ -75,10 +81,8 @@ fn the_same_input_gives_the_same_bytes() {
 }
 
 #[test]
-fn the_schema_is_the_checked_in_one_and_reports_obey_it() {
-    let schema = json::schema();
-    golden("schemas/report.v1.json", &schema);
-    let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+fn reports_obey_their_schema() {
+    let validator = jsonschema::validator_for(&schema_for(Format::Report)).unwrap();
     for (name, case) in cases() {
         let value = serde_json::from_str(&json::render(&model(&case))).unwrap();
         let errors: Vec<String> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
@@ -238,4 +242,138 @@ fn wall_times_of_marks_follow_from_the_journal() {
     let report = model(&fixture::restore_without_bump());
     let command = report.marks.iter().find(|m| m.name == "restoreCommand").unwrap();
     assert_eq!(command.at.as_ref().unwrap().0, "2026-11-29T18:00:18.437000Z");
+}
+
+// Evidence that the judge itself has judged.
+
+fn every_format(prepared: &Prepared<'_>) -> [String; 5] {
+    let report = &prepared.report;
+    [
+        json::render(report),
+        html::render(prepared),
+        junit::render(report),
+        markdown::render(report),
+        terminal::render(report, PLAIN),
+    ]
+}
+
+/// A world whose run ended before its histories were closed.
+fn cut_short() -> EvidenceInput {
+    let mut input = World::api_server_kept().input();
+    input.journal.truncate(input.journal.len() / 2);
+    for records in input.histories.values_mut() {
+        records.truncate(records.len() / 2);
+    }
+    input
+}
+
+#[test]
+fn what_the_judge_says_is_reported_in_every_format() {
+    let validator = jsonschema::validator_for(&schema_for(Format::Report)).unwrap();
+    for (word, input) in [
+        ("pass", World::honest().input()),
+        ("fail", World::api_server_kept().input()),
+        ("inconclusive", cut_short()),
+    ] {
+        let prepared = prepare(&input, HEAD);
+        assert_eq!(quakeproof::report::figure::verdict(prepared.report.verdict), word);
+        let value = serde_json::to_value(&prepared.report).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{word}: {errors:?}");
+        let texts = every_format(&prepared);
+        assert_eq!(texts, every_format(&prepare(&input, HEAD)), "{word}: not the same bytes");
+        well_formed_tags(&texts[1]);
+        for lane in &prepared.lanes {
+            assert!(texts[1].contains(&format!(">{}<", lane.client)), "{word}: no lane of {}", lane.client);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_was_never_closed_has_no_outcome_and_says_why() {
+    let report = prepare(&cut_short(), HEAD).report;
+    assert_eq!(report.outcome, None);
+    assert!(report.outcome_reason.unwrap().contains("before the run was closed"));
+    assert!(report.summary.starts_with("The run was never closed."), "{}", report.summary);
+}
+
+/// The names that other programs rely on.
+#[test]
+fn the_figures_of_a_restore_have_their_promised_names() {
+    let input = World::api_server_kept().input();
+    let report: serde_json::Value =
+        serde_json::from_str(&json::render(&prepare(&input, HEAD).report)).unwrap();
+    let has = |value: &serde_json::Value, keys: &[&str]| {
+        let object = value.as_object().unwrap();
+        for key in keys {
+            assert!(object.contains_key(*key), "no `{key}` among {:?}", object.keys());
+        }
+    };
+    has(
+        &report,
+        &[
+            "formatVersion",
+            "judge",
+            "run",
+            "clusters",
+            "outcome",
+            "verdict",
+            "reason",
+            "objectives",
+            "marks",
+            "faults",
+            "facts",
+            "recorder",
+            "evidence",
+        ],
+    );
+    let facts = &report["facts"]["etcdRestore"][0];
+    has(
+        facts,
+        &[
+            "cluster",
+            "snapshot",
+            "revisionBefore",
+            "revisionAfter",
+            "revisionsLost",
+            "bump",
+            "apiServersRestarted",
+            "ledger",
+            "clients",
+        ],
+    );
+    has(&facts["snapshot"], &["revision", "sizeBytes", "takenAt"]);
+    has(&facts["snapshot"]["takenAt"], &["at", "monoNs"]);
+    has(&facts["ledger"], &["acked", "kept", "lost", "indeterminate", "phantom"]);
+    for client in facts["clients"].as_array().unwrap() {
+        has(
+            client,
+            &[
+                "name",
+                "kind",
+                "operations",
+                "staleReads",
+                "getListDisagreements",
+                "silentForNs",
+                "eventsMissed",
+                "phantomObjects",
+                "absentObjects",
+                "gone410",
+                "relists",
+                "errors",
+            ],
+        );
+    }
+    has(&report["recorder"], &["scheduled", "recorded", "late", "lost"]);
+    has(&report["marks"][0], &["name", "cluster", "at", "monoNs", "lowerNs", "upperNs", "source"]);
+}
+
+#[test]
+fn the_summary_counts_the_clients_that_the_objective_counts() {
+    let input = World::api_server_kept().input();
+    let report = prepare(&input, HEAD).report;
+    let objective = report.objectives.iter().find(|o| o.kind == "noClientOnLostTimeline").unwrap();
+    let lying = report.facts.etcd_restore[0].clients.iter().filter(|c| c.on_lost_timeline() == Some(true));
+    assert_eq!(objective.observed, Some(lying.count() as u64));
+    assert!(report.summary.contains("3 of 4 clients"), "{}", report.summary);
 }

@@ -23,6 +23,15 @@ impl std::fmt::Display for Look {
     }
 }
 
+/// Where an etcd store stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EtcdState {
+    /// Revision.
+    pub revision: u64,
+    /// Raft term.
+    pub raft_term: u64,
+}
+
 /// Single looks at a cluster, with the harness's observer identity. Each opens its own
 /// connection (a kept one would show a component that is long gone), takes at most a
 /// few seconds, and never retries: who waits for something looks again.
@@ -31,6 +40,8 @@ pub trait ClusterView: Send + Sync {
     /// port refuses, the TLS handshake or the call fails, or no answer comes in time;
     /// `Unknown` when no socket could be had to try with.
     fn etcd_healthy<'a>(&'a self, member: &'a ComponentId) -> BoxFuture<'a, Look>;
+    /// Revision and raft term of the store, from a linearizable read.
+    fn etcd_state<'a>(&'a self, member: &'a ComponentId) -> BoxFuture<'a, Result<EtcdState, String>>;
     /// The API server answers `/readyz` with 200.
     fn api_ready<'a>(&'a self, server: &'a ComponentId) -> BoxFuture<'a, Look>;
     /// LIST of all ConfigMaps of all namespaces (resourceVersion unset, one page) through

@@ -5,7 +5,7 @@ use super::Judge;
 use super::ledger::LedgerAccount;
 use super::lost_timeline::all_seen;
 use super::objectives::NoClientOnLostTimeline;
-use super::seen::{Seen, SeenInPhase, is_judged};
+use super::seen::{ObservedView, Seen, SeenInPhase, is_judged};
 use crate::clock::{MonoNs, WallTime};
 use crate::drill::spec::Objective;
 use crate::history::record::{ClientKind, Event, Op, Outcome};
@@ -118,6 +118,29 @@ pub struct ClientFacts {
     pub reason: Option<String>,
 }
 
+impl ClientFacts {
+    /// Both phases together: what is proven wrong in one is wrong, and only what
+    /// is known to be true in every phase that occurred is true.
+    #[must_use]
+    pub fn view(&self) -> ObservedView {
+        use ObservedView::{LostTimeline, NotApplicable, Stale, True, Unknown};
+        [LostTimeline, Stale, Unknown, True]
+            .into_iter()
+            .find(|view| self.phases.iter().any(|p| p.observed == *view))
+            .unwrap_or(NotApplicable)
+    }
+
+    /// Whether the client was shown something else than etcd's state; `None` when that can't be told.
+    #[must_use]
+    pub fn on_lost_timeline(&self) -> Option<bool> {
+        match self.view() {
+            ObservedView::LostTimeline | ObservedView::Stale => Some(true),
+            ObservedView::True => Some(false),
+            ObservedView::Unknown | ObservedView::NotApplicable => None,
+        }
+    }
+}
+
 /// A prediction of the plan and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -174,15 +197,19 @@ pub fn etcd_restore(judge: &Judge) -> Option<(EtcdRestoreFacts, Vec<PredictionOu
     let passed = restored.lost_head.and_then(|head| {
         restored.truth.as_ref().ok().filter(|_| restored.base < head)?.passed(head, restored.since)
     });
+    let taken_at = snapshot.map(|s| InstantFacts {
+        at: wall_of(&judge.input.journal, &s.moment.boot, s.return_ns),
+        mono_ns: s.return_ns,
+    });
+    if taken_at.as_ref().is_some_and(|taken| taken.at.is_none()) {
+        unknown.push("no journal line gives the wall time of the snapshot".to_owned());
+    }
     let facts = EtcdRestoreFacts {
         cluster: judge.input.plan.cluster.name.clone(),
-        snapshot: snapshot.map(|s| SnapshotFacts {
+        snapshot: snapshot.zip(taken_at).map(|(s, taken_at)| SnapshotFacts {
             revision: s.revision,
             size_bytes: s.size_bytes,
-            taken_at: InstantFacts {
-                at: wall_of(&judge.input.journal, &s.moment.boot, s.return_ns),
-                mono_ns: s.return_ns,
-            },
+            taken_at,
         }),
         revision_before: boundaries.revision_before.map(|(revision, _, _)| revision),
         highest_revision_seen: restored.lost_head,
@@ -386,7 +413,6 @@ fn errors(log: &ClientLog, fault: Option<MonoNs>) -> BTreeMap<String, u64> {
 }
 
 fn predictions(judge: &Judge, facts: &EtcdRestoreFacts) -> Vec<PredictionOutcome> {
-    use super::seen::ObservedView;
     use crate::plan::PredictedView;
     let mut rows = Vec::new();
     for prediction in &judge.input.plan.predictions {

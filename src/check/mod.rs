@@ -201,6 +201,12 @@ pub fn kind_of(objective: &Objective) -> &'static str {
 /// Judges a run. A checker that panics proves nothing: its finding is inconclusive.
 #[must_use]
 pub fn judge(input: &EvidenceInput) -> Judgement {
+    judge_over_time(input).0
+}
+
+/// As [`judge`], with the timeline that the judgement rests on; `None` when making it failed.
+#[must_use]
+pub fn judge_over_time(input: &EvidenceInput) -> (Judgement, Option<Timeline>) {
     let boundaries = Boundaries::of(&input.journal);
     let prepared = guarded(|| Judge::new(input));
     let findings: Vec<Finding> = input
@@ -237,7 +243,9 @@ pub fn judge(input: &EvidenceInput) -> Judgement {
     } else {
         sentence(&findings)
     };
-    Judgement { verdict, reason, outcome, outcome_reason, findings, etcd_restore, predictions, recorder }
+    let judgement =
+        Judgement { verdict, reason, outcome, outcome_reason, findings, etcd_restore, predictions, recorder };
+    (judgement, prepared.ok().map(|judge| judge.timeline))
 }
 
 fn sentence(findings: &[Finding]) -> String {

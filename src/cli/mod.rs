@@ -1,13 +1,151 @@
 //! One file per command; the only code that prints, reads the environment, or exits.
 
+pub mod abort;
 pub mod check;
-#[cfg(target_os = "linux")]
 pub mod cluster;
 pub mod doctor;
+mod environment;
 pub mod plan;
+pub mod recover;
 pub mod report;
+pub mod run;
 pub mod runs;
 pub mod schema;
+mod session;
 pub mod show;
 pub mod toolchain;
 pub mod verify;
+
+use crate::exit::ExitCode;
+use crate::provider::local;
+use crate::report::escape;
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+/// Chaos and disaster-recovery drills for Kubernetes, with evidence that can be verified offline.
+#[derive(Debug, Parser)]
+#[command(name = "quakeproof", version, disable_help_subcommand = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check drill files; needs no cluster.
+    Check(check::Args),
+    /// Resolve a drill into a plan; changes nothing.
+    Plan(plan::Args),
+    /// Run drills and judge them.
+    Run(run::Args),
+    /// End a run whose runner died: undo what it owes and judge what it saw.
+    Recover(recover::Args),
+    /// End a run now: undo its fault and finish its evidence.
+    Abort(abort::Args),
+    /// List runs.
+    Runs(runs::RunsArgs),
+    /// Show one run.
+    Show(show::ShowArgs),
+    /// Write a report of a run again, from its evidence.
+    Report(report::ReportArgs),
+    /// Verify a run's evidence offline.
+    Verify(verify::VerifyArgs),
+    /// Print a JSON Schema.
+    Schema(schema::Args),
+    /// Say what this machine can and can't do, and what to do about it.
+    Doctor(doctor::DoctorArgs),
+    /// Embedded clusters.
+    Cluster(cluster::ClusterArgs),
+    /// Kubernetes and etcd binaries.
+    Toolchain(toolchain::ToolchainArgs),
+}
+
+/// What went wrong, for people, and the exit code for programs.
+#[derive(Debug)]
+pub struct Failure {
+    /// Exit code.
+    pub exit: ExitCode,
+    /// What, and what to do.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure with this code; the error's sources are told as well.
+    pub fn new(exit: ExitCode, error: &dyn std::error::Error) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
+            }
+            source = cause.source();
+        }
+        Self { exit, message: format!("error: {message}") }
+    }
+
+    /// A failure whose message has its own layout, escaped already.
+    pub fn laid_out(exit: ExitCode, message: String) -> Self {
+        Self { exit, message }
+    }
+
+    fn show(&self) {
+        eprintln!("{}", self.message.lines().map(escape::terminal).collect::<Vec<_>>().join("\n"));
+    }
+}
+
+/// Runs the command line and returns the exit code. Processes of an embedded
+/// cluster are dispatched first: they join namespaces, which needs a process
+/// that has no other thread yet.
+#[must_use]
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    if let Some(code) = part_of_cluster(&args) {
+        return code;
+    }
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::Usage } else { ExitCode::Ok };
+        }
+    };
+    execute(cli.command).unwrap_or_else(|failure| {
+        failure.show();
+        failure.exit
+    })
+}
+
+/// Whether this process is to be the supervisor or agent of an embedded cluster.
+fn part_of_cluster(args: &[OsString]) -> Option<ExitCode> {
+    let role = args.get(1)?.to_str()?;
+    let rest = args.iter().skip(2).cloned();
+    match role {
+        "__supervisor" => Some(local::supervisor_main(rest)),
+        "__agent" => Some(local::agent_main(rest)),
+        doctor::namespaces::PROBE_COMMAND => Some(doctor::namespaces::probe()),
+        _ => None,
+    }
+}
+
+fn execute(command: Command) -> Result<ExitCode, Failure> {
+    let (out, err) = (&mut std::io::stdout(), &mut std::io::stderr());
+    let io = |e: std::io::Error| Failure::new(ExitCode::Internal, &e);
+    match command {
+        Command::Check(args) => check::run(&args, out, err).map_err(io),
+        Command::Plan(args) => plan::run(&args, out, err).map_err(io),
+        Command::Schema(args) => schema::run(&args, out).map_err(io),
+        Command::Doctor(args) => doctor::run(&args).map_err(io),
+        Command::Run(args) => run::run(&args),
+        Command::Recover(args) => recover::run(&args),
+        Command::Abort(args) => abort::run(&args),
+        Command::Runs(args) => Ok(runs::run(&args, &environment::state_dir()?)),
+        Command::Show(args) => Ok(show::run(&args, &environment::state_dir()?)),
+        Command::Report(args) => Ok(report::run(&args, &environment::state_dir()?)),
+        Command::Verify(args) => Ok(verify::run(&args, &environment::state_dir()?)),
+        Command::Cluster(args) => {
+            let state = environment::state_dir()?;
+            Ok(cluster::run(args, state.path()))
+        }
+        Command::Toolchain(args) => toolchain::run(&args).map_err(|e| Failure::new(e.exit_code(), &e)),
+    }
+}

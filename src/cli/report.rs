@@ -1,10 +1,12 @@
 //! `quakeproof report`: the report of a run, in the format asked for.
 
-use crate::report::input::Judgement;
-use crate::report::{Report, html, json, junit, markdown};
-use crate::timeline::EvidenceInput;
+use super::runs::print;
+use crate::evidence::EvidenceError;
+use crate::evidence::load::load_with_head;
+use crate::exit::ExitCode;
+use crate::report::{Prepared, html, json, junit, markdown, prepare};
+use crate::state::StateDir;
 use clap::{Args, ValueEnum};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 /// Formats that a report is written in.
@@ -23,34 +25,56 @@ pub enum Format {
 /// Writes the report of a run from its evidence; opens no connection.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Directory of the run.
-    pub dir: PathBuf,
-    /// What to write.
+    /// Directory of the run, its id, or the beginning of it
+    #[arg(value_name = "DIR|RUN")]
+    pub run: String,
+    /// What to write
     #[arg(long, value_enum, default_value_t = Format::Html)]
     pub format: Format,
-    /// Where to write it; standard output by default.
+    /// Where to write it; standard output by default
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 
-/// The report in one format.
+/// Judges a run from its evidence, finished or not, and writes the report.
+///
+/// Exit codes: 0 written, 3 no such run or of a newer format, 6 the evidence is
+/// damaged, 70 the report can't be written.
 #[must_use]
-pub fn render(format: Format, report: &Report, input: &EvidenceInput, judgement: &Judgement) -> String {
-    match format {
-        Format::Html => html::render(report, input, judgement),
-        Format::Markdown => markdown::render(report),
-        Format::Junit => junit::render(report),
-        Format::Json => json::render(report),
+pub fn run(args: &ReportArgs, state: &StateDir) -> ExitCode {
+    let dir = match state.resolve_run(&args.run) {
+        Ok(dir) => dir,
+        Err(e) => {
+            eprintln!("error: {e}");
+            return ExitCode::Usage;
+        }
+    };
+    let loaded = match load_with_head(&dir) {
+        Ok(loaded) => loaded,
+        Err(e) => {
+            eprintln!("error: {e}");
+            return match e {
+                EvidenceError::NotARun { .. } | EvidenceError::Newer { .. } => ExitCode::Usage,
+                _ => ExitCode::Invalid,
+            };
+        }
+    };
+    let text = render(args.format, &prepare(&loaded.input, &loaded.journal_head));
+    let Some(file) = &args.out else { return print(Ok(text)) };
+    match std::fs::write(file, text) {
+        Ok(()) => ExitCode::Ok,
+        Err(e) => {
+            eprintln!("error: {}: {e}", file.display());
+            ExitCode::Internal
+        }
     }
 }
 
-/// Writes `text` where the arguments say.
-///
-/// # Errors
-/// When the file or standard output can't be written.
-pub fn write(args: &ReportArgs, text: &str) -> std::io::Result<()> {
-    match &args.out {
-        Some(file) => std::fs::write(file, text),
-        None => std::io::stdout().lock().write_all(text.as_bytes()),
+fn render(format: Format, prepared: &Prepared<'_>) -> String {
+    match format {
+        Format::Html => html::render(prepared),
+        Format::Markdown => markdown::render(&prepared.report),
+        Format::Junit => junit::render(&prepared.report),
+        Format::Json => json::render(&prepared.report),
     }
 }

@@ -1,6 +1,7 @@
 //! `quakeproof runs`: which runs there are and how they stand.
 
 use crate::exit::ExitCode;
+use crate::report::escape::terminal;
 use crate::state::StateDir;
 use crate::state::runs::{RunRow, RunState, unique_prefix_lengths};
 use clap::Args;
@@ -67,12 +68,12 @@ fn table(rows: &[RunRow]) -> String {
     builder.push_record(["RUN", "DRILL", "STARTED", "STATE", "OUTCOME", "VERDICT"]);
     for (row, length) in rows.iter().zip(unique_prefix_lengths(&ids)) {
         builder.push_record([
-            row.id.chars().take(length).collect::<String>().escape_debug().to_string(),
-            row.drill.escape_debug().to_string(),
-            row.started_at.as_ref().map_or("-".to_owned(), |at| at.0.escape_debug().to_string()),
+            terminal(&row.id.chars().take(length).collect::<String>()).into_owned(),
+            terminal(&row.drill).into_owned(),
+            row.started_at.as_ref().map_or("-".to_owned(), |at| terminal(&at.0).into_owned()),
             row.state.word().to_owned(),
             word(row.outcome),
-            row.verdict.as_deref().unwrap_or("-").escape_debug().to_string(),
+            terminal(row.verdict.as_deref().unwrap_or("-")).into_owned(),
         ]);
     }
     format!("{}\n", builder.build().with(Style::blank()))

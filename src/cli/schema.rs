@@ -18,6 +18,8 @@ pub enum Which {
     Drill,
     /// One line of journal.jsonl.
     Journal,
+    /// report.json.
+    Report,
 }
 
 /// Prints the schema to `out`.
@@ -28,6 +30,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> io::Result<ExitCode> {
     let format = match args.format {
         Which::Drill => Format::Drill,
         Which::Journal => Format::Journal,
+        Which::Report => Format::Report,
     };
     out.write_all(schema_text(format).as_bytes())?;
     Ok(ExitCode::Ok)

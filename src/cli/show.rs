@@ -5,6 +5,7 @@ use crate::exit::ExitCode;
 use crate::journal::entry::{Phase, RunOutcome};
 use crate::journal::reader;
 use crate::journal::summary::{InjectionState, Instant, RunSummary, Settled};
+use crate::report::escape::terminal;
 use crate::state::StateDir;
 use crate::state::runs::{RunState, row};
 use clap::Args;
@@ -117,7 +118,7 @@ impl Shown {
     fn render(&self) -> String {
         let mut out = String::new();
         let mut line = |name: &str, text: &str| {
-            let _ = writeln!(out, "{name:<12} {}", text.escape_debug());
+            let _ = writeln!(out, "{name:<12} {}", terminal(text));
         };
         line("run", &self.id);
         line("drill", &self.drill);

@@ -1,17 +1,21 @@
 //! `quakeproof verify`: whether a bundle's parts fit together and its findings follow from its records.
 
-use crate::evidence::verify::{Judge, VerifyReport, verify};
+use super::runs::print;
+use crate::evidence::publish::judge;
+use crate::evidence::verify::{VerifyReport, verify};
 use crate::exit::ExitCode;
+use crate::report::escape::terminal;
+use crate::state::StateDir;
 use clap::Args;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::io;
 
 /// Arguments of `quakeproof verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// Directory of the run
-    pub dir: PathBuf,
+    /// Directory of the run, its id, or the beginning of it
+    #[arg(value_name = "DIR|RUN")]
+    pub run: String,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -19,10 +23,14 @@ pub struct VerifyArgs {
 
 /// Verifies a bundle with this version's judge. Opens no connection, reads no clock.
 ///
-/// Exit codes: 0 valid, 6 invalid, 3 when it is not a run directory or of a newer format.
+/// Exit codes: 0 valid, 6 invalid, 3 when there is no such run or it is of a newer format.
 #[must_use]
-pub fn run(args: &VerifyArgs, judge: &Judge<'_>) -> ExitCode {
-    let report = match verify(&args.dir, judge) {
+pub fn run(args: &VerifyArgs, state: &StateDir) -> ExitCode {
+    let verified = state
+        .resolve_run(&args.run)
+        .map_err(|e| e.to_string())
+        .and_then(|dir| verify(&dir, &judge()).map_err(|e| e.to_string()));
+    let report = match verified {
         Ok(report) => report,
         Err(e) => {
             eprintln!("error: {e}");
@@ -34,14 +42,9 @@ pub fn run(args: &VerifyArgs, judge: &Judge<'_>) -> ExitCode {
     } else {
         Ok(render(&report))
     };
-    match text.and_then(|text| io::stdout().lock().write_all(text.as_bytes())) {
-        // Whoever closed the pipe has seen enough; the code still tells the result.
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("error: standard output: {e}");
-            ExitCode::Internal
-        }
-        _ if report.is_valid() => ExitCode::Ok,
-        _ => ExitCode::Invalid,
+    match print(text) {
+        ExitCode::Ok if !report.is_valid() => ExitCode::Invalid,
+        code => code,
     }
 }
 
@@ -52,7 +55,7 @@ pub fn render(report: &VerifyReport) -> String {
     let mut line = |text: String| {
         let _ = writeln!(out, "{text}");
     };
-    line(format!("run {}", report.run.escape_debug()));
+    line(format!("run {}", terminal(&report.run)));
     for check in &report.checks {
         let mark = if check.ok { "ok     " } else { "INVALID" };
         line(format!("  {mark}  {:<10} {}", check.name, visible(&check.detail)));
@@ -73,10 +76,9 @@ pub fn render(report: &VerifyReport) -> String {
     out
 }
 
-/// One line of text that only shows: control characters are written out, hints stay readable.
+/// One line of text that only shows; hints stay readable.
 fn visible(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.replace("\n  hint:", "; hint:").chars().map(shown).collect()
+    terminal(&text.replace("\n  hint:", "; hint:")).into_owned()
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ pub struct Watcher {
 
 /// From where a broken watch goes on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "camelCase")]
 pub enum Resume {
     /// From the last resourceVersion seen; a 410 makes it list again.
     #[default]

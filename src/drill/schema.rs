@@ -4,6 +4,7 @@
 
 use super::spec::{API_VERSION, Drill};
 use crate::journal::entry::Entry;
+use crate::report::Report;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -15,6 +16,8 @@ pub enum Format {
     Drill,
     /// One line of `journal.jsonl`.
     Journal,
+    /// `report.json`.
+    Report,
 }
 
 /// The JSON Schema of a format.
@@ -27,6 +30,7 @@ pub fn schema_for(format: Format) -> Value {
             schema
         }
         Format::Journal => draft07::<Entry>("quakeproof journal entry"),
+        Format::Report => draft07::<Report>("quakeproof report"),
     }
 }
 

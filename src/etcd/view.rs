@@ -3,11 +3,13 @@
 
 use super::client::EtcdClient;
 use super::registry::{CONFIG_MAPS, config_map_of};
+use crate::agent::view::{ClusterView, EtcdState, Look};
 use crate::client::failure::FailureClass;
 use crate::client::http::{HttpAnswer, HttpClient};
 use crate::client::objects::List;
 use crate::provider::Cluster;
 use crate::provider::component::{ComponentId, Role};
+use futures::future::BoxFuture;
 use hyper::Method;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ pub const DEADLINE: Duration = Duration::from_secs(3);
 
 /// `Ok(None)`: it is so. `Ok(Some(why))`: it was observed not to be so. `Err`:
 /// the observer itself failed and nothing can be told.
-pub type Look = Result<Option<String>, String>;
+type Told = Result<Option<String>, String>;
 
 /// Looks at a cluster that runs.
 pub struct LiveView {
@@ -34,20 +36,12 @@ impl LiveView {
         Self { cluster }
     }
 
-    /// The member answers a linearizable read.
-    ///
-    /// # Errors
-    /// When no attempt could be made.
-    pub async fn etcd_healthy(&self, member: &ComponentId) -> Look {
+    async fn member_health(&self, member: &ComponentId) -> Told {
         let mut etcd = self.etcd(member)?;
         Ok(etcd.health(DEADLINE).await.err().map(|failure| format!("{member}: {failure}")))
     }
 
-    /// The API server answers `/readyz` with ok.
-    ///
-    /// # Errors
-    /// When no attempt could be made.
-    pub async fn api_ready(&self, server: &ComponentId) -> Look {
+    async fn readyz(&self, server: &ComponentId) -> Told {
         let mut http = self.http(server)?;
         let answer = http.send(Method::GET, "/readyz", None, DEADLINE).await;
         Ok(match answer {
@@ -61,10 +55,7 @@ impl LiveView {
     /// resourceVersion unset and with `0`, equals etcd's range *at the revision
     /// that the LIST names* in names and revisions. A revision that etcd has not
     /// reached is of a timeline that exists no longer.
-    ///
-    /// # Errors
-    /// When no attempt could be made.
-    pub async fn list_equals_etcd(&self) -> Look {
+    async fn compare_lists(&self) -> Told {
         let components = self.cluster.control().list().await.map_err(|e| e.to_string())?;
         let mut of_role: BTreeMap<Role, Vec<ComponentId>> = BTreeMap::new();
         for status in components {
@@ -93,6 +84,37 @@ impl LiveView {
         let endpoint = self.cluster.endpoint(member).map_err(|e| e.to_string())?;
         let identity = self.cluster.etcd_identity().map_err(|e| e.to_string())?;
         EtcdClient::new(self.cluster.dialer(), &endpoint, &identity).map_err(|e| e.to_string())
+    }
+}
+
+fn look(told: Told, holds: impl FnOnce() -> String) -> Look {
+    match told {
+        Ok(None) => Look::Holds(holds()),
+        Ok(Some(why)) => Look::Fails(why),
+        Err(why) => Look::Unknown(why),
+    }
+}
+
+impl ClusterView for LiveView {
+    fn etcd_healthy<'a>(&'a self, member: &'a ComponentId) -> BoxFuture<'a, Look> {
+        Box::pin(async move { look(self.member_health(member).await, || format!("{member} answers")) })
+    }
+
+    fn etcd_state<'a>(&'a self, member: &'a ComponentId) -> BoxFuture<'a, Result<EtcdState, String>> {
+        Box::pin(async move {
+            let header = self.etcd(member)?.health(DEADLINE).await.map_err(|e| format!("{member}: {e}"))?;
+            Ok(EtcdState { revision: header.revision, raft_term: header.raft_term })
+        })
+    }
+
+    fn api_ready<'a>(&'a self, server: &'a ComponentId) -> BoxFuture<'a, Look> {
+        Box::pin(async move { look(self.readyz(server).await, || format!("{server} is ready")) })
+    }
+
+    fn list_equals_etcd(&self) -> BoxFuture<'_, Look> {
+        Box::pin(async move {
+            look(self.compare_lists().await, || "every LIST equals etcd's state at its revision".to_owned())
+        })
     }
 }
 

@@ -6,6 +6,7 @@ pub mod layout;
 pub mod load;
 pub mod manifest;
 mod patterns;
+pub mod publish;
 pub mod redact;
 pub mod secrets;
 pub mod verify;

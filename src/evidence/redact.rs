@@ -53,13 +53,13 @@ pub fn redact(mut input: impl BufRead, output: &mut impl Write) -> io::Result<u6
         let Some(text) = text else { continue };
         let mut kept = 0;
         for (range, pattern) in patterns::find(text) {
-            output.write_all(text[kept..range.start].as_bytes())?;
+            output.write_all(&text.as_bytes()[kept..range.start])?;
             output.write_all(REDACTED.as_bytes())?;
             in_key = pattern == Pattern::PrivateKey && !text[range.clone()].contains("-----END ");
             kept = range.end;
             redacted += 1;
         }
-        output.write_all(text[kept..].as_bytes())?;
+        output.write_all(&text.as_bytes()[kept..])?;
         output.write_all(end.as_bytes())?;
     }
 }

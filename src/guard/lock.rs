@@ -29,6 +29,16 @@ pub struct LockRecord {
     pub run_dir: PathBuf,
 }
 
+impl LockRecord {
+    /// Who drills on a cluster, or did when it died; `None` when nobody does.
+    ///
+    /// # Errors
+    /// When the record can't be read.
+    pub fn read(state: &StateDir, cluster: &str) -> Result<Option<Self>, GuardError> {
+        read_record(&state.locks().join(cluster))
+    }
+}
+
 /// The drill lock on one cluster, held by this process. Dropping it frees the kernel's lock
 /// but leaves the record, as dying does; [`DrillLock::release`] is for runs that ended well.
 #[derive(Debug)]

@@ -78,6 +78,9 @@ pub enum JournalError {
         /// The journal.
         path: PathBuf,
     },
+    /// The run is over.
+    #[error("the journal is closed: the run is over")]
+    Closed,
     /// Anything else.
     #[error("{}: {source}", path.display())]
     Io {

@@ -6,12 +6,14 @@
 
 mod channel;
 mod event;
+mod feed;
 mod json;
 mod plain;
 mod tty;
 
 pub use channel::{Display, Handle};
 pub use event::{ClientState, EventKind, MessageLevel, ProgressEvent};
+pub use feed::Feed;
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

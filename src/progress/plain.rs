@@ -66,10 +66,12 @@ pub(super) fn describe(kind: &EventKind) -> String {
         }
         EventKind::PhaseChanged { phase } => format!("phase {}", phase_word(*phase)),
         EventKind::StepStarted { step, of, kind } => {
-            format!("step {step} of 0–{}: {kind}", of.saturating_sub(1))
+            format!("step {} of {of}: {kind}", step + 1)
         }
-        EventKind::StepFinished { step, failed: None } => format!("step {step} done"),
-        EventKind::StepFinished { step, failed: Some(reason) } => format!("step {step} failed: {reason}"),
+        EventKind::StepFinished { step, failed: None } => format!("step {} done", step + 1),
+        EventKind::StepFinished { step, failed: Some(reason) } => {
+            format!("step {} failed: {reason}", step + 1)
+        }
         EventKind::ClientState { client, state, last, .. } => {
             let last = last.as_deref().map(|l| format!(" ({l})")).unwrap_or_default();
             format!("client {client}: {}{last}", state.word())

@@ -109,7 +109,7 @@ impl Show for Tty {
         match &event.kind {
             EventKind::PhaseChanged { phase } => self.phase = phase_word(*phase),
             EventKind::StepStarted { kind, step, of } => {
-                let text = format!("step {step} of 0–{}: {}", of.saturating_sub(1), safe(kind));
+                let text = format!("step {} of {of}: {}", step + 1, safe(kind));
                 self.running = Some((text, event.mono_ns));
             }
             EventKind::StepFinished { failed: None, .. } => self.running = None,

@@ -1,21 +1,24 @@
 //! From evidence and judgement to the report model. Pure: no clock, no connection.
 
-use super::input::Judgement;
 use super::model::{
     Cluster, Deviation, Evidence, FORMAT_VERSION, Facts, Host, Instant, JUDGE, Mark, MarkRef, Objective,
     Predicted, Report, Run, Step,
 };
 use super::{faults, sentence};
-use crate::check::{Finding, FindingMark};
+use crate::check::{Finding, FindingMark, Judgement};
 use crate::clock::{MonoNs, WallTime};
 use crate::journal::entry::{Entry, JournalEvent};
 use crate::plan::PlannedStep;
+use crate::timeline::marks::Marks;
 use crate::timeline::{EvidenceInput, Marked};
 
-/// Builds the model of `report.json`. `journal_head` is the hash of the journal's
-/// last line as the reader of the journal computed it from the bytes.
-#[must_use]
-pub fn build(input: &EvidenceInput, judgement: &Judgement, journal_head: Option<&str>) -> Report {
+/// Builds the model of `report.json`.
+pub(super) fn build(
+    input: &EvidenceInput,
+    judgement: &Judgement,
+    marks: &Marks,
+    journal_head: &str,
+) -> Report {
     let cluster = input.plan.cluster.name.clone();
     Report {
         format_version: FORMAT_VERSION.to_owned(),
@@ -23,11 +26,12 @@ pub fn build(input: &EvidenceInput, judgement: &Judgement, journal_head: Option<
         run: run(input),
         clusters: vec![self::cluster(input)],
         outcome: judgement.outcome,
+        outcome_reason: judgement.outcome_reason.clone(),
         verdict: judgement.verdict,
         reason: judgement.reason.clone(),
         summary: sentence::summary(judgement),
         objectives: judgement.findings.iter().map(objective).collect(),
-        marks: marks(input, judgement, &cluster),
+        marks: self::marks(input, marks, &cluster),
         faults: faults::of(input),
         steps: input.plan.steps.iter().map(|s| step(input, s)).collect(),
         predictions: judgement.predictions.clone(),
@@ -35,7 +39,7 @@ pub fn build(input: &EvidenceInput, judgement: &Judgement, journal_head: Option<
         facts: Facts { etcd_restore: judgement.etcd_restore.clone() },
         recorder: judgement.recorder.clone(),
         evidence: Evidence {
-            journal_head: journal_head.map(str::to_owned),
+            journal_head: Some(journal_head.to_owned()),
             entries: input.journal.len() as u64,
             manifest_digest: None,
             signature: None,
@@ -158,9 +162,8 @@ fn mark_ref(mark: &FindingMark) -> MarkRef {
 }
 
 /// In order of time, those that were not reached last.
-fn marks(input: &EvidenceInput, judgement: &Judgement, cluster: &str) -> Vec<Mark> {
-    let mut marks: Vec<Mark> =
-        judgement.marks.iter().map(|(name, m)| mark(input, cluster, name, m)).collect();
+fn marks(input: &EvidenceInput, marks: &Marks, cluster: &str) -> Vec<Mark> {
+    let mut marks: Vec<Mark> = marks.by_name.iter().map(|(name, m)| mark(input, cluster, name, m)).collect();
     marks.sort_by_key(|m| (m.mono_ns.is_none(), m.mono_ns));
     marks
 }

@@ -26,7 +26,7 @@ pub fn render(report: &Report) -> String {
     }
     if report.objectives.is_empty() {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-        let outcome = super::build::word(&report.outcome);
+        let outcome = outcome(report);
         status.set_type(outcome).set_message(&*xml_text(&report.reason));
         let mut case = TestCase::new("run", status);
         case.set_classname(&*xml_text(&report.run.drill));
@@ -74,12 +74,16 @@ fn case(report: &Report, objective: &Objective) -> TestCase {
     case
 }
 
+fn outcome(report: &Report) -> String {
+    report.outcome.as_ref().map_or_else(|| "unknown".to_owned(), super::build::word)
+}
+
 fn properties(report: &Report) -> Vec<(String, String)> {
     let mut out = vec![
         ("runId".to_owned(), report.run.id.clone()),
         ("judge".to_owned(), report.judge.clone()),
         ("verdict".to_owned(), figure::verdict(report.verdict).to_owned()),
-        ("outcome".to_owned(), super::build::word(&report.outcome)),
+        ("outcome".to_owned(), outcome(report)),
         ("summary".to_owned(), report.summary.clone()),
         ("seed".to_owned(), report.run.seed.to_string()),
         ("profile".to_owned(), report.run.profile.clone().unwrap_or_else(|| "real".to_owned())),

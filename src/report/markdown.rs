@@ -107,15 +107,16 @@ fn clients(out: &mut String, report: &Report) {
     for facts in &report.facts.etcd_restore {
         let _ = writeln!(
             out,
-            "## Clients\n\n| client | kind | operations | phantom objects | absent objects | events missed | silent | 410 | relists |\n|---|---|--:|--:|--:|--:|--:|--:|--:|"
+            "## Clients\n\n| client | kind | view | operations | phantom objects | absent objects | events missed | silent | 410 | relists |\n|---|---|---|--:|--:|--:|--:|--:|--:|--:|"
         );
         let number = |n: Option<u64>| n.map_or_else(|| "—".to_owned(), |n| n.to_string());
         for c in &facts.clients {
             let _ = writeln!(
                 out,
-                "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
                 safe(&c.name),
-                safe(&c.kind),
+                super::build::word(&c.kind),
+                c.view().words(),
                 c.operations,
                 number(c.phantom_objects),
                 number(c.absent_objects),
@@ -129,14 +130,15 @@ fn clients(out: &mut String, report: &Report) {
         let count = |n: Option<u64>| n.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
         let _ = writeln!(
             out,
-            "\nLedger: {} writes acknowledged, {} kept, {} lost, {} indeterminate, {} phantom. Revision {} before the loss, {} after the restore.\n",
-            count(l.acked),
+            "\nLedger: {} writes acknowledged, {} of them before the loss: {} kept, {} lost; {} indeterminate, {} phantom. Revision {} before the loss, {} after the restore.\n",
+            l.acked,
+            l.acked_before_loss,
             count(l.kept),
             count(l.lost),
-            count(l.indeterminate),
+            l.indeterminate,
             count(l.phantom),
             count(facts.revision_before),
-            count(facts.revision_after)
+            facts.revision_after
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Reports: one model, one file per format.
+//! Reports: one model, one file per format; [`prepare`] is the way in.
 //!
 //! Every format is a pure function of the evidence and the judgement: the same
 //! input gives the same bytes, on any machine, in any year.
@@ -9,15 +9,15 @@ pub mod escape;
 mod faults;
 pub mod figure;
 pub mod html;
-pub mod input;
 pub mod json;
 pub mod junit;
 mod ladder;
 pub mod markdown;
 pub mod model;
+mod prepared;
 mod quote;
 mod sentence;
 pub mod terminal;
 
-pub use build::build;
-pub use model::Report;
+pub use model::{JUDGE, Report};
+pub use prepared::{Prepared, prepare};

@@ -4,8 +4,9 @@
 //! in the key. Unknown is `null` with the reason in a sibling; 0 means measured
 //! as none. Fields may be added within format 1; none is renamed or removed.
 
-use super::input::{EtcdRestoreFacts, PredictionRow, RecorderAccount};
 use crate::check::Verdict;
+use crate::check::facts::{EtcdRestoreFacts, PredictionOutcome};
+use crate::check::recorder::RecorderAccount;
 use crate::clock::{MonoNs, WallTime};
 use crate::journal::entry::RunOutcome;
 use crate::plan::Versions;
@@ -31,8 +32,10 @@ pub struct Report {
     pub run: Run,
     /// Clusters under test.
     pub clusters: Vec<Cluster>,
-    /// How the run ended, whatever it proved.
-    pub outcome: RunOutcome,
+    /// How the run ended, whatever it proved; `null` when the journal was cut before it says.
+    pub outcome: Option<RunOutcome>,
+    /// Why it ended so, where the journal says, or why `outcome` is `null`.
+    pub outcome_reason: Option<String>,
     /// What the run proved; `null` when nothing was judged.
     pub verdict: Option<Verdict>,
     /// One sentence on the verdict.
@@ -48,7 +51,7 @@ pub struct Report {
     /// Planned and actual steps.
     pub steps: Vec<Step>,
     /// Predictions held against what was seen, in the order of the plan.
-    pub predictions: Vec<PredictionRow>,
+    pub predictions: Vec<PredictionOutcome>,
     /// Where the run left the plan, or was not left alone.
     pub deviations: Vec<Deviation>,
     /// Figures by area.
@@ -109,12 +112,6 @@ pub struct Instant {
     pub at: WallTime,
     /// CLOCK_BOOTTIME.
     pub mono_ns: MonoNs,
-}
-
-impl Default for Instant {
-    fn default() -> Self {
-        Self { at: WallTime("unknown".to_owned()), mono_ns: MonoNs(0) }
-    }
 }
 
 /// A cluster under test.

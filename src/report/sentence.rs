@@ -1,30 +1,31 @@
 //! The first-screen sentence: what happened, for somebody who did not take part.
 
 use super::figure;
-use super::input::{ClientFacts, EtcdRestoreFacts, Judgement};
-use crate::check::{Finding, Verdict};
+use crate::check::facts::{ClientFacts, EtcdRestoreFacts};
+use crate::check::{Finding, Judgement, Verdict};
 use crate::journal::entry::RunOutcome;
 
 /// One sentence about the run, made of its findings and figures only.
 #[must_use]
 pub fn summary(judgement: &Judgement) -> String {
     match judgement.outcome {
-        RunOutcome::Refused => {
+        Some(RunOutcome::Refused) => {
             return format!("The drill was refused before anything was disturbed: {}", judgement.reason);
         }
-        RunOutcome::Faulted => {
+        Some(RunOutcome::Faulted) => {
             return format!("Something is left faulted and needs hands: {}", judgement.reason);
         }
-        RunOutcome::Completed | RunOutcome::Recovered | RunOutcome::Aborted => {}
+        Some(RunOutcome::Completed | RunOutcome::Recovered | RunOutcome::Aborted) | None => {}
     }
     let body = judgement
         .etcd_restore
         .first()
         .map_or_else(|| objectives(&judgement.findings), |facts| restore(&judgement.findings, facts));
     match judgement.outcome {
-        RunOutcome::Aborted => format!("The run was ended early and everything was reverted. {body}"),
-        RunOutcome::Recovered => format!("The runner died and the run was closed by recovery. {body}"),
-        _ => body,
+        Some(RunOutcome::Aborted) => format!("The run was ended early and everything was reverted. {body}"),
+        Some(RunOutcome::Recovered) => format!("The runner died and the run was closed by recovery. {body}"),
+        None => format!("The run was never closed. {body}"),
+        Some(_) => body,
     }
 }
 
@@ -50,16 +51,19 @@ fn restore(findings: &[Finding], facts: &EtcdRestoreFacts) -> String {
     }
 }
 
-fn harm(lying: &[&&ClientFacts]) -> &'static str {
+fn harm(lying: &[&&ClientFacts]) -> String {
     let phantom = lying.iter().any(|c| c.phantom_objects.unwrap_or(0) > 0);
     let absent = lying.iter().any(|c| c.absent_objects.unwrap_or(0) + c.events_missed.unwrap_or(0) > 0);
-    match (phantom, absent) {
-        (true, true) => {
-            "went on showing objects that no longer exist or never saw ones that do, without an error"
-        }
-        (true, false) => "went on showing objects that no longer exist, without an error",
-        _ => "never saw objects that exist, without an error",
-    }
+    let stale = lying.iter().any(|c| c.stale_reads.unwrap_or(0) > 0);
+    let harm = match (phantom, absent) {
+        (true, true) => "went on showing objects that no longer exist or missed ones that do",
+        (true, false) => "went on showing objects that no longer exist",
+        (false, true) => "missed objects that exist",
+        (false, false) if stale => "got answers that contradict etcd’s state",
+        (false, false) => "saw a state that was long out of date",
+    };
+    let told = lying.iter().any(|c| c.gone410 > 0);
+    if told { harm.to_owned() } else { format!("{harm}, without an error") }
 }
 
 /// When API writes were back, from the recovery objective that ends at the first good write.

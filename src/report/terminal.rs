@@ -106,19 +106,13 @@ impl Page {
     fn clients(&mut self, report: &Report) {
         for facts in &report.facts.etcd_restore {
             self.title("Clients");
-            let mut rows = vec![
-                ["client", "on lost timeline", "phantom", "absent", "missed", "silent", "410"]
-                    .map(str::to_owned),
-            ];
+            let mut rows =
+                vec![["client", "view", "phantom", "absent", "missed", "silent", "410"].map(str::to_owned)];
             rows.extend(facts.clients.iter().map(|c| {
                 let number = |n: Option<u64>| n.map_or_else(|| "—".to_owned(), |n| n.to_string());
                 [
                     safe(&c.name).into_owned(),
-                    match c.on_lost_timeline() {
-                        Some(true) => "yes".to_owned(),
-                        Some(false) => "no".to_owned(),
-                        None => "not judged".to_owned(),
-                    },
+                    c.view().words().to_owned(),
                     number(c.phantom_objects),
                     number(c.absent_objects),
                     number(c.events_missed),

@@ -133,7 +133,8 @@ pub fn ensure_space(path: &Path, bytes: u64) -> Result<(), StateError> {
     let existing = path.ancestors().find(|p| p.exists()).unwrap_or(Path::new("/"));
     let disk = statvfs(existing)
         .map_err(|e| StateError::Unusable { path: existing.to_owned(), source: e.into() })?;
-    let free = disk.blocks_available().saturating_mul(disk.fragment_size());
+    #[allow(clippy::useless_conversion, reason = "narrower than 64 bits on some targets")]
+    let free = u64::from(disk.blocks_available()).saturating_mul(u64::from(disk.fragment_size()));
     if free < bytes {
         return Err(StateError::NoSpace { path: existing.to_owned(), needed: bytes, free });
     }

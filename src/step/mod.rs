@@ -1,3 +1,173 @@
-//! Steps that are not faults, one file per kind.
+//! Steps that are not faults, one file per kind, and the one place that carries a step out.
 
 pub mod spec;
+
+mod hold;
+mod observe;
+mod restore_snapshot;
+mod take_snapshot;
+
+use crate::agent::undo::InjectionId;
+use crate::agent::view::ClusterView;
+use crate::clock::{Clock, MonoNs};
+use crate::drill::spec::Step;
+use crate::guard::GuardToken;
+use crate::journal::JournalError;
+use crate::journal::entry::{Fact, JournalEvent};
+use crate::plan::{Plan, PlannedStep};
+use crate::provider::Cluster;
+use crate::provider::component::{ComponentId, ControlError, Role};
+use crate::runner::dispatcher::Journalist;
+use crate::runner::injection::{self, OpenInjection};
+use crate::runner::interrupt::Interrupt;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// What a step works with.
+pub struct StepContext {
+    /// Run id.
+    pub run: String,
+    /// What was approved.
+    pub plan: Arc<Plan>,
+    /// The cluster under test.
+    pub cluster: Arc<dyn Cluster>,
+    /// Independent observations of it.
+    pub view: Arc<dyn ClusterView>,
+    /// Writes the journal, tells what the clients saw.
+    pub journalist: Journalist,
+    /// The run's clock.
+    pub clock: Arc<dyn Clock>,
+    /// Ends waits early.
+    pub interrupt: Interrupt,
+    /// Permission to do harm to the plan's targets.
+    pub guard: GuardToken,
+    /// What earlier steps left for later ones.
+    pub memory: Memory,
+}
+
+/// What earlier steps left for later ones.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// Snapshots by name: revision and the provider's private file name.
+    pub snapshots: BTreeMap<String, Snapshot>,
+    /// Incarnations as bound, or as seen after the run itself restarted a component.
+    pub incarnations: BTreeMap<ComponentId, String>,
+    /// Injections that are not ended yet.
+    pub open: Vec<OpenInjection>,
+    /// Highest revision that anybody saw before the last loss.
+    pub lost_at_revision: u64,
+}
+
+/// A snapshot that was taken.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// Name of the file in the provider's private directory.
+    pub file: String,
+    /// Its revision.
+    pub revision: u64,
+}
+
+/// Why a step failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StepError {
+    /// Somebody asked the run to end.
+    #[error("interrupted by {0}")]
+    Interrupted(String),
+    /// A component could not be controlled.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// The journal could not be written; nothing further is done.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The fault could not be injected or seen.
+    #[error(transparent)]
+    Fault(#[from] crate::fault::FaultError),
+    /// A guard refused.
+    #[error(transparent)]
+    Guard(#[from] crate::guard::GuardError),
+    /// A tool ended badly.
+    #[error("{tool} ended with code {code}: {stderr}")]
+    Tool {
+        /// Tool and verb.
+        tool: String,
+        /// Exit code.
+        code: i32,
+        /// What it said.
+        stderr: String,
+    },
+    /// What should have been seen was not.
+    #[error("{0}")]
+    NotSeen(String),
+}
+
+impl StepContext {
+    /// Awaits `wait`, unless somebody asks the run to end first. Only for waits:
+    /// an effect under way is never dropped half-done.
+    ///
+    /// # Errors
+    /// [`StepError::Interrupted`].
+    pub async fn unless_interrupted<T>(&self, wait: impl Future<Output = T>) -> Result<T, StepError> {
+        tokio::select! {
+            value = wait => Ok(value),
+            by = self.interrupt.asked() => Err(StepError::Interrupted(by)),
+        }
+    }
+
+    /// Checks between two effects whether somebody asked the run to end.
+    ///
+    /// # Errors
+    /// [`StepError::Interrupted`].
+    pub fn go_on(&self) -> Result<(), StepError> {
+        self.interrupt.by().map_or(Ok(()), |by| Err(StepError::Interrupted(by)))
+    }
+
+    /// Components of one role, in plan order.
+    #[must_use]
+    pub fn components(&self, role: Role) -> Vec<ComponentId> {
+        self.plan.cluster.components.iter().filter(|c| c.role == role).map(|c| c.component.clone()).collect()
+    }
+
+    /// Writes a fact into the journal.
+    ///
+    /// # Errors
+    /// As [`Journalist::record`].
+    pub async fn fact(&self, fact: Fact) -> Result<MonoNs, StepError> {
+        Ok(self.journalist.record(JournalEvent::Fact { fact }).await?.mono_ns)
+    }
+}
+
+/// Carries out one step.
+///
+/// # Errors
+/// Whatever kept it from being carried out; the caller undoes what is open.
+pub async fn execute(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(), StepError> {
+    ctx.go_on()?;
+    match &planned.step {
+        Step::TakeSnapshot(step) => take_snapshot::execute(step, ctx).await,
+        Step::Hold(step) => hold::execute(step, ctx).await,
+        Step::RestoreSnapshot(step) => restore_snapshot::execute(planned, step, ctx).await,
+        Step::Observe(step) => observe::execute(planned, step, ctx).await,
+        Step::LoseEtcd(fault) => injection::inject(planned, fault, ctx).await,
+    }
+}
+
+/// The kind of a step, as the drill file writes it.
+#[must_use]
+pub fn kind(step: &Step) -> &'static str {
+    match step {
+        Step::TakeSnapshot(_) => "takeSnapshot",
+        Step::Hold(_) => "hold",
+        Step::LoseEtcd(_) => "loseEtcd",
+        Step::RestoreSnapshot(_) => "restoreSnapshot",
+        Step::Observe(_) => "observe",
+    }
+}
+
+/// Identity of the injection that a step makes.
+#[must_use]
+pub fn injection_id(planned: &PlannedStep) -> InjectionId {
+    InjectionId(format!("{}-{}", planned.index, kind(&planned.step)))
+}

@@ -2,4 +2,5 @@
 
 mod bundle;
 mod crash;
+mod publish;
 mod tampering;

@@ -7,9 +7,10 @@ use quakeproof::cli::verify::{VerifyArgs, run};
 use quakeproof::evidence::layout::RunDir;
 use quakeproof::evidence::load::load;
 use quakeproof::evidence::manifest::seal;
-use quakeproof::evidence::verify::Judge;
+use quakeproof::evidence::publish::publish;
 use quakeproof::evidence::{EvidenceError, secrets};
 use quakeproof::exit::ExitCode;
+use quakeproof::state::StateDir;
 use std::fs;
 use std::sync::LazyLock;
 use tempfile::TempDir;
@@ -197,10 +198,12 @@ fn another_judge_version_is_another_opinion_and_no_integrity_failure() {
 
 #[test]
 fn exit_codes_tell_valid_invalid_and_no_bundle_apart() {
-    let report = |input: &_, head: &str| Ok(crate::bundle::report_of(input, crate::bundle::JUDGE, head));
-    let judge = Judge { version: crate::bundle::JUDGE, report: &report };
-    let code = |dir: &std::path::Path| run(&VerifyArgs { dir: dir.to_owned(), json: true }, &judge);
     let (root, dir) = copy_of(&BUNDLE);
+    publish(&dir, &[]).unwrap();
+    let state = StateDir::at(&root.path().join("state"));
+    let code = |dir: &std::path::Path| {
+        run(&VerifyArgs { run: dir.to_str().unwrap().to_owned(), json: true }, &state)
+    };
     assert_eq!(code(dir.path()), ExitCode::Ok);
     assert_eq!(code(root.path()), ExitCode::Usage);
     change(&dir, "drill.yaml", |bytes| bytes.push(b'\n'));

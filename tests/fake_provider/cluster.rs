@@ -194,6 +194,10 @@ impl Cluster for FakeCluster {
         self.dir.join(name)
     }
 
+    fn agent_log(&self) -> Option<PathBuf> {
+        None
+    }
+
     fn logs(&self) -> Vec<(ComponentId, PathBuf)> {
         Vec::new()
     }

@@ -3,18 +3,25 @@
 //! are of the size that real runs of Kubernetes 1.37.2 show.
 
 use quakeproof::agent::undo::{InjectionId, OnLapse, Undo, UndoOp};
-use quakeproof::check::{Finding, FindingMark, Verdict};
+use quakeproof::check::facts::{
+    ClientFacts, EtcdRestoreFacts, InstantFacts, PredictionOutcome, SnapshotFacts,
+};
+use quakeproof::check::ledger::LedgerAccount;
+use quakeproof::check::recorder::RecorderAccount;
+use quakeproof::check::seen::{ObservedView, SeenInPhase};
+use quakeproof::check::{Finding, FindingMark, Judgement, Verdict};
 use quakeproof::clock::{BootId, MonoNs, WallTime};
 use quakeproof::history::record::{Answer, ClientKind, Event, EventRecord, Op, OpRecord, Outcome, Record};
 use quakeproof::journal::entry::{Entry, JournalEvent, Phase, RunOutcome};
 use quakeproof::plan::{Binding, Plan};
 use quakeproof::provider::component::{ComponentId, StopMethod};
-use quakeproof::report::input::{
-    ClientFacts, EtcdRestoreFacts, Judgement, Lane, LaneSpan, LaneState, LedgerFacts, PredictionRow,
-    RecorderAccount, SnapshotFacts,
-};
-use quakeproof::report::model::Instant;
-use quakeproof::timeline::{EvidenceInput, Mark};
+use quakeproof::report::Prepared;
+use quakeproof::timeline::boundaries::Boundaries;
+use quakeproof::timeline::marks::Marks;
+use quakeproof::timeline::phases::Operations;
+use quakeproof::timeline::samples::Lane;
+use quakeproof::timeline::sustained::{Sample, State};
+use quakeproof::timeline::{EvidenceInput, Mark, Marked, Timeline};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -22,6 +29,14 @@ use std::collections::BTreeMap;
 pub struct Case {
     pub input: EvidenceInput,
     pub judgement: Judgement,
+    pub timeline: Timeline,
+}
+
+impl Case {
+    /// As the formats take it.
+    pub fn prepared(&self) -> Prepared<'_> {
+        Prepared::of(&self.input, &self.judgement, Some(self.timeline.clone()), HEAD)
+    }
 }
 
 /// Hash of the fixture's last journal line.
@@ -352,71 +367,96 @@ fn histories() -> BTreeMap<String, Vec<Record>> {
     .collect()
 }
 
-fn lane(client: &str, kind: &str, spans: &[(u64, u64, LaneState)]) -> Lane {
-    Lane {
-        client: client.to_owned(),
-        kind: kind.to_owned(),
-        spans: spans
-            .iter()
-            .map(|(from, to, state)| LaneSpan { from: at(*from), to: at(*to), state: *state, note: None })
-            .collect(),
+#[derive(Clone, Copy)]
+enum Saw {
+    Good,
+    Refused,
+    NoAnswer,
+    Wrong,
+    Nothing,
+}
+
+impl Saw {
+    fn state(self) -> State {
+        match self {
+            Saw::Good => State::Good,
+            Saw::Refused => State::Bad("refused".to_owned()),
+            Saw::NoAnswer => State::Unknown("timeout".to_owned()),
+            Saw::Wrong => State::Wrong("251 objects that etcd does not have, 248 missing".to_owned()),
+            Saw::Nothing => State::Unobserved("no operation for 3400 ms".to_owned()),
+        }
     }
 }
 
+fn lane(client: &str, kind: ClientKind, spans: &[(u64, u64, Saw)]) -> Lane {
+    let samples = spans.iter().map(|(from, to, saw)| Sample {
+        call: at(*from),
+        ret: at(*to),
+        state: saw.state(),
+        line: Some(format!("histories/{client}.jsonl#2")).filter(|_| !matches!(saw, Saw::Nothing)),
+    });
+    Lane { client: client.to_owned(), kind, samples: samples.collect() }
+}
+
 fn lanes() -> Vec<Lane> {
-    use LaneState::{Failed, Good, Unknown, Wrong};
+    use Saw::{Good, NoAnswer, Nothing, Refused, Wrong};
     vec![
         lane(
             "orders",
-            "ledgerWriter",
+            ClientKind::LedgerWriter,
             &[
                 (8_100, 18_214, Good),
-                (18_214, 19_220, Unknown),
-                (19_220, 19_280, Failed),
+                (18_214, 19_220, NoAnswer),
+                (19_220, 19_280, Refused),
                 (19_280, 59_000, Good),
             ],
         ),
         lane(
             "reader",
-            "getReader",
-            &[(8_100, 18_219, Good), (18_219, 19_250, Failed), (19_250, 59_000, Good)],
+            ClientKind::GetReader,
+            &[(8_100, 18_219, Good), (18_219, 19_250, Refused), (19_250, 59_000, Good)],
         ),
         lane(
             "lister-unset",
-            "listReader",
-            &[(8_110, 18_230, Good), (18_230, 19_240, Failed), (19_240, 59_000, Wrong)],
+            ClientKind::ListReader,
+            &[(8_110, 18_230, Good), (18_230, 19_240, Refused), (19_240, 59_000, Wrong)],
         ),
         lane(
             "lister-zero",
-            "listReader",
-            &[(8_110, 19_240, Good), (19_240, 41_000, Wrong), (44_400, 59_000, Wrong)],
+            ClientKind::ListReader,
+            &[
+                (8_110, 19_240, Good),
+                (19_240, 41_000, Wrong),
+                (41_000, 44_400, Nothing),
+                (44_400, 59_000, Wrong),
+            ],
         ),
-        lane("watch", "watcher", &[(8_120, 18_195, Good), (18_195, 23_290, Wrong), (23_290, 59_000, Wrong)]),
+        lane("watch", ClientKind::Watcher, &[(8_120, 18_195, Good), (18_195, 59_000, Wrong)]),
         lane(
             "etcd-watch",
-            "etcdWatcher",
+            ClientKind::EtcdWatcher,
             &[
                 (8_130, 18_215, Good),
-                (18_215, 19_205, Failed),
-                (19_205, 24_120, Unknown),
+                (18_215, 19_205, Refused),
+                (19_205, 24_120, NoAnswer),
                 (24_120, 59_000, Wrong),
             ],
         ),
         lane(
             "api-ready",
-            "apiReady",
-            &[(8_100, 18_260, Good), (18_260, 19_700, Failed), (19_700, 59_000, Good)],
+            ClientKind::ApiReady,
+            &[(8_100, 18_260, Good), (18_260, 19_700, Refused), (19_700, 59_000, Good)],
         ),
     ]
 }
 
-fn mark(name: &str, lower: u64, upper: u64, source: &str) -> (String, Result<Mark, String>) {
+fn mark(name: &str, lower: u64, upper: u64, source: &str) -> (String, Marked) {
     let mark = Mark { name: name.to_owned(), lower: at(lower), upper: at(upper), source: source.to_owned() };
     (name.to_owned(), Ok(mark))
 }
 
-fn marks() -> Vec<(String, Result<Mark, String>)> {
-    vec![
+fn marks() -> Marks {
+    let by_name = BTreeMap::from([
         mark("fault", FAULT_MS, 18_231, "journal: injecting, injected"),
         mark("restoreCommand", COMMAND_MS, COMMAND_MS, "journal: restored"),
         mark("etcdServing", 19_090, 19_171, "etcd-truth: last failed range, first good one"),
@@ -433,7 +473,19 @@ fn marks() -> Vec<(String, Result<Mark, String>)> {
             Err("no LIST equalled etcd’s state at its revision before the recording ended".to_owned()),
         ),
         mark("revisionPassedLost", 24_080, 24_140, "etcd-truth: revision 466"),
-    ]
+    ]);
+    Marks { by_name, recoveries: BTreeMap::new() }
+}
+
+fn timeline(input: &EvidenceInput) -> Timeline {
+    Timeline {
+        boundaries: Boundaries::of(&input.journal),
+        writes: Vec::new(),
+        restored: None,
+        lanes: lanes(),
+        marks: marks(),
+        watches: Vec::new(),
+    }
 }
 
 fn finding_mark(name: &str, lower: u64, upper: u64, source: &str) -> Option<FindingMark> {
@@ -525,64 +577,117 @@ fn findings() -> Vec<Finding> {
     ]
 }
 
-fn client(name: &str, kind: &str, operations: u64) -> ClientFacts {
-    ClientFacts { name: name.to_owned(), kind: kind.to_owned(), operations, ..ClientFacts::default() }
+fn phase(phase: quakeproof::check::window::Phase, observed: ObservedView) -> SeenInPhase {
+    let wrong = observed == ObservedView::LostTimeline;
+    SeenInPhase {
+        phase,
+        observed,
+        reason: wrong.then(|| "every compared view was false".to_owned()),
+        compared: 100,
+        false_views: if wrong { 100 } else { 0 },
+        stale_views: 0,
+        ahead_of_etcd: 0,
+        unjudged: 0,
+        phantom_objects: None,
+        absent_objects: None,
+        events_missed: None,
+        phantom_at_end: None,
+        absent_at_end: None,
+        stale_reads: None,
+        first_wrong: None,
+    }
+}
+
+fn phases(observed: ObservedView) -> Vec<SeenInPhase> {
+    quakeproof::check::window::Phase::BOTH.into_iter().map(|p| phase(p, observed)).collect()
+}
+
+fn client(name: &str, kind: ClientKind, operations: [u64; 3]) -> ClientFacts {
+    let [before, during, after] = operations;
+    ClientFacts {
+        name: name.to_owned(),
+        kind,
+        operations: before + during + after,
+        operations_by_part: Operations { before, during, after },
+        stale_reads: None,
+        get_list_disagreements: None,
+        silent_for_ns: None,
+        events_missed: None,
+        phantom_objects: None,
+        absent_objects: None,
+        gone410: 0,
+        relists: 0,
+        errors: BTreeMap::new(),
+        converged_after_ns: None,
+        phases: Vec::new(),
+        reason: None,
+    }
 }
 
 fn facts() -> EtcdRestoreFacts {
     let errors = |all: &[(&str, u64)]| all.iter().map(|(k, n)| ((*k).to_owned(), *n)).collect();
-    let no_view = Some("has no view of its own: it reads single objects, or writes".to_owned());
     let lister = |name: &str, operations| ClientFacts {
-        stale_reads: Some(198),
         get_list_disagreements: Some(251),
         phantom_objects: Some(251),
         absent_objects: Some(248),
         errors: errors(&[("refused", 5)]),
-        ..client(name, "listReader", operations)
+        phases: phases(ObservedView::LostTimeline),
+        reason: Some("it is no watch: no silence, no events; it does not GET".to_owned()),
+        ..client(name, ClientKind::ListReader, operations)
     };
     EtcdRestoreFacts {
         cluster: "main".to_owned(),
         snapshot: Some(SnapshotFacts {
             revision: 214,
             size_bytes: 1_261_600,
-            taken_at: Instant { at: wall(13_188), mono_ns: at(13_188) },
+            taken_at: InstantFacts { at: Some(wall(13_188)), mono_ns: at(13_188) },
         }),
         revision_before: Some(465),
-        revision_after: Some(214),
+        highest_revision_seen: Some(465),
+        revision_after: 214,
         revisions_lost: Some(251),
         bump: None,
         api_servers_restarted: false,
-        ledger: LedgerFacts {
-            acked: Some(2_487),
-            kept: Some(2_236),
+        restarted: BTreeMap::new(),
+        passed_ns: Some((at(24_080), at(24_140))),
+        ledger: LedgerAccount {
+            acked: 2_487,
+            acked_before_loss: 503,
+            acked_after_restore: 1_984,
+            kept: Some(252),
             lost: Some(251),
-            indeterminate: Some(53),
+            lost_after_restore: Some(0),
+            indeterminate: 53,
+            applied: Some(1),
+            not_applied: Some(52),
+            unsettled: Some(0),
             phantom: Some(0),
-            lost_ids: Some("253-503".to_owned()),
             reason: None,
         },
+        lost_ids: "253-503".to_owned(),
         clients: vec![
             ClientFacts {
                 errors: errors(&[("timeout", 50), ("refused", 3)]),
-                reason: no_view.clone(),
-                ..client("orders", "ledgerWriter", 2_540)
+                reason: Some("it neither reads nor watches the ledger".to_owned()),
+                ..client("orders", ClientKind::LedgerWriter, [503, 53, 1_984])
             },
             ClientFacts {
                 stale_reads: Some(0),
-                get_list_disagreements: Some(0),
-                phantom_objects: Some(0),
-                absent_objects: Some(0),
-                errors: errors(&[("not-found", 251), ("refused", 21)]),
-                ..client("reader", "getReader", 1_016)
+                get_list_disagreements: Some(251),
+                errors: errors(&[("refused", 21)]),
+                phases: phases(ObservedView::True),
+                reason: Some("it reads single objects: no views, no events".to_owned()),
+                ..client("reader", ClientKind::GetReader, [201, 21, 794])
             },
-            lister("lister-unset", 254),
-            lister("lister-zero", 251),
+            lister("lister-unset", [50, 5, 199]),
+            lister("lister-zero", [50, 5, 196]),
             ClientFacts {
                 silent_for_ns: Some(5_100_000_000),
                 events_missed: Some(248),
                 phantom_objects: Some(251),
                 absent_objects: Some(248),
-                ..client("watch", "watcher", 2_239)
+                phases: phases(ObservedView::LostTimeline),
+                ..client("watch", ClientKind::Watcher, [503, 0, 1_736])
             },
             ClientFacts {
                 silent_for_ns: Some(4_915_000_000),
@@ -590,7 +695,8 @@ fn facts() -> EtcdRestoreFacts {
                 phantom_objects: Some(251),
                 absent_objects: Some(251),
                 errors: errors(&[("connection-lost", 1)]),
-                ..client("etcd-watch", "etcdWatcher", 2_236)
+                phases: phases(ObservedView::LostTimeline),
+                ..client("etcd-watch", ClientKind::EtcdWatcher, [503, 0, 1_733])
             },
         ],
         reason: None,
@@ -603,8 +709,8 @@ fn prediction(
     predicted: &str,
     observed: &str,
     agrees: Option<bool>,
-) -> PredictionRow {
-    PredictionRow {
+) -> PredictionOutcome {
+    PredictionOutcome {
         subject: subject.to_owned(),
         what: what.to_owned(),
         predicted: predicted.to_owned(),
@@ -615,7 +721,7 @@ fn prediction(
     }
 }
 
-fn predictions() -> Vec<PredictionRow> {
+fn predictions() -> Vec<PredictionOutcome> {
     let before = "view before the old revision is passed";
     let after = "view after it";
     vec![
@@ -644,19 +750,17 @@ fn predictions() -> Vec<PredictionRow> {
 
 /// A failed drill: nothing is restarted, no bump.
 pub fn restore_without_bump() -> Case {
+    let input =
+        EvidenceInput { plan: plan(), binding: Some(binding()), journal: journal(), histories: histories() };
     Case {
-        input: EvidenceInput {
-            plan: plan(),
-            binding: Some(binding()),
-            journal: journal(),
-            histories: histories(),
-        },
+        timeline: timeline(&input),
+        input,
         judgement: Judgement {
             verdict: Some(Verdict::Fail),
             reason: "2 of 4 objectives missed".to_owned(),
-            outcome: RunOutcome::Completed,
+            outcome: Some(RunOutcome::Completed),
+            outcome_reason: None,
             findings: findings(),
-            marks: marks(),
             etcd_restore: vec![facts()],
             recorder: RecorderAccount {
                 scheduled: Some(4_064),
@@ -668,7 +772,6 @@ pub fn restore_without_bump() -> Case {
                         .to_owned(),
                 ),
             },
-            lanes: lanes(),
             predictions: predictions(),
         },
     }
@@ -697,11 +800,14 @@ pub fn restore_bump_and_mark() -> Case {
     judgement.findings[3].lower = Some(0);
     judgement.findings[3].upper = Some(0);
     judgement.findings[3].reason = "every client’s view equalled etcd’s after the restore".to_owned();
-    judgement.marks[6] = mark("firstTrueList", 20_217, 20_405, "lister-unset");
+    case.timeline.marks.by_name.extend([mark("firstTrueList", 20_217, 20_405, "lister-unset")]);
     let facts = &mut judgement.etcd_restore[0];
     facts.bump = Some(1_000_000_000);
-    facts.revision_after = Some(1_000_000_214);
+    facts.revision_after = 1_000_000_214;
+    facts.passed_ns = None;
     for client in facts.clients.iter_mut().filter(|c| c.on_lost_timeline() == Some(true)) {
+        client.phases = phases(ObservedView::True);
+        client.converged_after_ns = Some(1_874_000_000);
         client.phantom_objects = Some(0);
         client.absent_objects = Some(0);
         client.events_missed = client.events_missed.map(|_| 0);
@@ -711,11 +817,9 @@ pub fn restore_bump_and_mark() -> Case {
         client.relists = 1;
     }
     judgement.predictions.retain(|p| p.agrees == Some(true));
-    for lane in &mut judgement.lanes {
-        for span in &mut lane.spans {
-            if span.state == LaneState::Wrong {
-                span.state = LaneState::Good;
-            }
+    for sample in case.timeline.lanes.iter_mut().flat_map(|lane| &mut lane.samples) {
+        if matches!(sample.state, State::Wrong(_)) {
+            sample.state = State::Good;
         }
     }
     case
@@ -731,7 +835,8 @@ pub fn inconclusive() -> Case {
     finding.verdict = Verdict::Inconclusive;
     (finding.observed, finding.lower, finding.upper) = (None, None, None);
     finding.reason = "the writer recorded nothing from 0.8 s to 2.9 s after the fault".to_owned();
-    judgement.marks[4].1 = Err("no sample of the writer at the decisive moment".to_owned());
+    let why = "no sample of the writer at the decisive moment".to_owned();
+    case.timeline.marks.by_name.insert("firstGoodWrite".to_owned(), Err(why));
     case
 }
 
@@ -744,17 +849,18 @@ pub fn refused() -> Case {
     case.judgement = Judgement {
         verdict: None,
         reason: "steady state did not hold: kube-apiserver-1 answered /readyz with 500".to_owned(),
-        outcome: RunOutcome::Refused,
+        outcome: Some(RunOutcome::Refused),
+        outcome_reason: None,
         findings: Vec::new(),
-        marks: Vec::new(),
         etcd_restore: Vec::new(),
         recorder: RecorderAccount {
             reason: Some("no client was started".to_owned()),
             ..RecorderAccount::default()
         },
-        lanes: Vec::new(),
         predictions: Vec::new(),
     };
+    case.timeline.marks = Marks::default();
+    case.timeline.lanes.clear();
     case
 }
 
@@ -807,24 +913,26 @@ pub fn hostile(text: &str) -> Case {
         finding.predicted = Some(t());
         finding.evidence.push(t());
     }
-    for (name, marked) in judgement.marks.iter_mut().skip(6) {
-        *name = t();
+    for marked in case.timeline.marks.by_name.values_mut() {
         match marked {
-            Ok(mark) => (mark.name, mark.source) = (t(), t()),
+            Ok(mark) => mark.source = t(),
             Err(reason) => *reason = t(),
         }
     }
-    for lane in &mut judgement.lanes {
-        (lane.client, lane.kind) = (t(), t());
-        lane.spans[0].note = Some(t());
+    case.timeline.marks.by_name.insert(t(), Err(t()));
+    for lane in &mut case.timeline.lanes {
+        lane.client = t();
+        lane.samples[0].state = State::Bad(t());
     }
     for row in &mut judgement.predictions {
         (row.subject, row.what, row.predicted, row.observed, row.source) = (t(), t(), t(), t(), t());
     }
     let facts = &mut judgement.etcd_restore[0];
-    facts.ledger.lost_ids = Some(t());
+    facts.lost_ids = t();
+    facts.reason = Some(t());
+    facts.ledger.reason = Some(t());
+    judgement.outcome_reason = Some(t());
     for client in &mut facts.clients {
-        client.kind = t();
         client.reason = Some(t());
         client.errors.insert(t(), 1);
     }
@@ -850,17 +958,17 @@ pub fn hostile(text: &str) -> Case {
     case
 }
 
-/// A lane of the fixture replaced by one with `stretches` alternating stretches.
+/// A lane of the fixture replaced by one with `stretches` operations, some of them refused.
 pub fn long_history(stretches: u64) -> Case {
     let mut case = restore_without_bump();
     let length = 50_000_000_000 / stretches;
     let start = at(8_100).0;
-    case.judgement.lanes[0].spans = (0..stretches)
-        .map(|i| LaneSpan {
-            from: MonoNs(start + i * length),
-            to: MonoNs(start + (i + 1) * length),
-            state: if i % 97 == 5 { LaneState::Failed } else { LaneState::Good },
-            note: None,
+    case.timeline.lanes[0].samples = (0..stretches)
+        .map(|i| Sample {
+            call: MonoNs(start + i * length),
+            ret: MonoNs(start + (i + 1) * length),
+            state: if i % 97 == 5 { State::Bad("refused".to_owned()) } else { State::Good },
+            line: Some("histories/orders.jsonl#2".to_owned()),
         })
         .collect();
     case

@@ -8,6 +8,7 @@ use super::process_identity::ProcessIdentity;
 use super::protocol::Launched;
 use super::wire::Channel;
 use crate::durable::write_atomically;
+use crate::exit::ExitCode;
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid, setsid};
@@ -15,7 +16,7 @@ use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
 /// Word after the cluster's directory that tells the second stage from the first.
 pub const SECOND_STAGE: &str = "second-stage";
@@ -23,10 +24,10 @@ pub const SECOND_STAGE: &str = "second-stage";
 /// Runs the first stage for the cluster in `dir`. Standard input is the socket to the launcher.
 pub fn run(dir: &ClusterDir) -> ExitCode {
     match enter(dir) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::Ok,
         Err((what, error)) => {
             report_failure(&what, &error);
-            ExitCode::FAILURE
+            ExitCode::Refused
         }
     }
 }

@@ -30,6 +30,7 @@ pub use removal::{Condition, condition};
 use super::binaries::BinarySet;
 use super::component::{ComponentId, Role};
 use super::{Capability, Cluster, Progress, Provider, ProviderError};
+use crate::exit::ExitCode;
 use crate::plan::{PlannedCluster, PlannedComponent};
 use futures::future::BoxFuture;
 use launch::{Gateways, Launching};
@@ -41,7 +42,6 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
 /// `quakeproof __supervisor <cluster directory>`. Must be called while the
@@ -51,7 +51,7 @@ pub fn supervisor_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut args = args.into_iter();
     let Some(root) = args.next() else {
         eprintln!("`__supervisor` is started by `quakeproof cluster up`");
-        return ExitCode::from(crate::exit::ExitCode::Usage as u8);
+        return ExitCode::Usage;
     };
     let dir = ClusterDir::new(PathBuf::from(root));
     match args.next() {
@@ -59,7 +59,7 @@ pub fn supervisor_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(stage) if stage == enter::SECOND_STAGE => supervisor::run(&dir),
         Some(other) => {
             eprintln!("unknown stage {}", other.display());
-            ExitCode::from(crate::exit::ExitCode::Usage as u8)
+            ExitCode::Usage
         }
     }
 }

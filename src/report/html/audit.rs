@@ -100,10 +100,12 @@ pub(super) fn recorders(input: &EvidenceInput) -> Vec<[String; 5]> {
         .map(|(client, records)| {
             let mut sums: Option<[u64; 4]> = None;
             for record in records {
-                if let Record::Closed { scheduled, recorded, late, lost, .. } = record {
+                if let Record::Closed { scheduled, late, lost, .. } = record {
                     let sum = sums.get_or_insert([0; 4]);
-                    for (total, part) in sum.iter_mut().zip([scheduled, recorded, late, lost]) {
-                        *total += part;
+                    // As in the total: what was late does not count as recorded once more.
+                    let in_time = scheduled.saturating_sub(late.saturating_add(*lost));
+                    for (total, part) in sum.iter_mut().zip([*scheduled, in_time, *late, *lost]) {
+                        *total = total.saturating_add(part);
                     }
                 }
             }

@@ -1,8 +1,10 @@
 //! What each client saw, with the records that tell it.
 
+use crate::check::facts::{ClientFacts, EtcdRestoreFacts};
+use crate::check::seen::ObservedView;
+use crate::report::build::word;
 use crate::report::escape::visible;
 use crate::report::figure;
-use crate::report::input::{ClientFacts, EtcdRestoreFacts};
 use crate::report::model::Report;
 use crate::report::quote::{self, Quote};
 use crate::timeline::EvidenceInput;
@@ -40,10 +42,12 @@ pub(super) fn views(
 
 fn view(report: &Report, c: &ClientFacts, input: &EvidenceInput, zero: u64) -> ClientView {
     let number = |n: Option<u64>| n.map_or_else(|| "—".to_owned(), |n| n.to_string());
-    let (state, state_class) = match c.on_lost_timeline() {
-        Some(true) => ("on the lost timeline", "fail"),
-        Some(false) => ("equals etcd’s state", "pass"),
-        None => ("not judged", "inconclusive"),
+    let (state, state_class) = match c.view() {
+        ObservedView::LostTimeline => ("on the lost timeline", "fail"),
+        ObservedView::Stale => ("stale", "fail"),
+        ObservedView::True => ("equals etcd’s state", "pass"),
+        ObservedView::Unknown => ("unknown", "inconclusive"),
+        ObservedView::NotApplicable => ("has no view", "none"),
     };
     let mut references: Vec<&String> = report.objectives.iter().flat_map(|o| &o.evidence).collect();
     let mut seen = std::collections::BTreeSet::new();
@@ -55,7 +59,7 @@ fn view(report: &Report, c: &ClientFacts, input: &EvidenceInput, zero: u64) -> C
     let errors: Vec<String> = c.errors.iter().map(|(class, n)| format!("{} × {n}", visible(class))).collect();
     ClientView {
         name: visible(&c.name).into_owned(),
-        kind: visible(&c.kind).into_owned(),
+        kind: word(&c.kind),
         state,
         state_class,
         saw: saw(c),
@@ -98,15 +102,22 @@ fn saw(c: &ClientFacts) -> String {
     add(c.stale_reads, "stale read", "stale reads");
     add(
         c.get_list_disagreements,
-        "object on which LIST and GET contradicted each other",
-        "objects on which LIST and GET contradicted each other",
+        "GET that contradicted the LISTs before and after it",
+        "GETs that contradicted the LISTs before and after them",
     );
-    let known = c.on_lost_timeline().is_some();
-    let mut text = match (parts.is_empty(), known) {
+    let mut text = match (parts.is_empty(), c.view()) {
         (false, _) => parts.join("; "),
-        (true, true) => "Its view equalled etcd’s own state".to_owned(),
-        (true, false) => "Its view is not judged".to_owned(),
+        (true, ObservedView::True) => "Its view equalled etcd’s own state".to_owned(),
+        (true, ObservedView::Stale) => "Its view lacked writes acknowledged long before".to_owned(),
+        (true, ObservedView::LostTimeline) => "Its view was not etcd’s state".to_owned(),
+        (true, ObservedView::Unknown) => "What it saw is unknown".to_owned(),
+        (true, ObservedView::NotApplicable) => "It has no view of its own".to_owned(),
     };
+    for phase in c.phases.iter().filter(|p| p.observed != ObservedView::True) {
+        if let Some(reason) = &phase.reason {
+            text.push_str(&format!("; {}: {}", phase.phase.words(), visible(reason)));
+        }
+    }
     if let Some(silent) = c.silent_for_ns.filter(|n| *n > 0) {
         text.push_str(&format!("; longest silence {}", figure::duration(silent)));
     }

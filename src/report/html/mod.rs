@@ -9,15 +9,13 @@ mod svg;
 mod timeline;
 mod view;
 
-use super::input::Judgement;
-use super::model::Report;
-use crate::timeline::EvidenceInput;
+use super::prepared::Prepared;
 use askama::Template;
 
-/// The report as HTML. `input` gives the records that are quoted.
+/// The report as HTML, with records quoted and lanes drawn.
 #[must_use]
-pub fn render(report: &Report, input: &EvidenceInput, judgement: &Judgement) -> String {
-    let mut page = view::page(report, input, judgement)
+pub fn render(prepared: &Prepared<'_>) -> String {
+    let mut page = view::page(prepared)
         .render()
         .expect("writing to a string does not fail, and the templates call nothing else that may");
     page.push('\n');

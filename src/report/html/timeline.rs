@@ -1,11 +1,12 @@
 //! The timeline: one time axis, faults shaded, marks with their uncertainty, a
 //! lane per client. State is told by height and pattern; colour only repeats it.
 
-use super::lanes::{self, Cell, Stretch};
+pub(super) use super::lanes::DrawnLane;
+use super::lanes::{self, Piece};
 use super::svg::Svg;
 use crate::report::figure;
-use crate::report::input::{Lane, LaneState};
 use crate::report::model::{Mark, Report};
+use crate::timeline::samples::{Lane, LaneState};
 
 const WIDTH: f64 = 1120.0;
 const LEFT: f64 = 168.0;
@@ -43,11 +44,16 @@ fn to_f64(n: u64) -> f64 {
     n as f64
 }
 
-/// The whole time in which clients recorded; `None` without lanes.
-pub(super) fn whole(lanes: &[Lane]) -> Option<Window> {
-    let spans = || lanes.iter().flat_map(|l| &l.spans);
-    let from = spans().map(|s| s.from.0).min()?;
-    let to = spans().map(|s| s.to.0).max()?;
+/// The lanes as they are drawn, clients that recorded nothing included.
+pub(super) fn drawn(lanes: &[Lane]) -> Vec<DrawnLane> {
+    lanes.iter().map(DrawnLane::of).collect()
+}
+
+/// The whole time in which clients recorded; `None` without any.
+pub(super) fn whole(lanes: &[DrawnLane]) -> Option<Window> {
+    let stretches = || lanes.iter().flat_map(|l| &l.stretches);
+    let from = stretches().map(|s| s.from_ns.0).min()?;
+    let to = stretches().map(|s| s.to_ns.0).max()?;
     (to > from).then_some(Window { from, to })
 }
 
@@ -67,7 +73,7 @@ pub(super) fn close_up(report: &Report, whole: Window) -> Option<Window> {
 
 /// The instant that reports count from: the earliest start of an injection, else
 /// the start of the recording.
-pub(super) fn zero(report: &Report, lanes: &[Lane]) -> u64 {
+pub(super) fn zero(report: &Report, lanes: &[DrawnLane]) -> u64 {
     report
         .faults
         .iter()
@@ -88,7 +94,7 @@ pub(super) struct Drawing {
 /// Draws `window`.
 pub(super) fn draw(
     report: &Report,
-    lanes: &[Lane],
+    lanes: &[DrawnLane],
     window: Window,
     zero: u64,
     id: &str,
@@ -228,27 +234,28 @@ fn draw_mark(svg: &mut Svg, mark: &Mark, window: Window, zero: u64, top: f64, bo
 fn shape(state: LaneState) -> (&'static str, f64, f64) {
     match state {
         LaneState::Good => ("s-good", 15.0, 4.0),
+        // Nothing to see but its hover text; the line of what is not recorded shows through.
+        LaneState::Unobserved => ("s-gap", 11.0, 12.0),
         LaneState::Unknown => ("s-unknown", 11.0, 12.0),
         LaneState::Failed => ("s-failed", 6.0, 22.0),
         LaneState::Wrong => ("s-wrong", 6.0, 22.0),
     }
 }
 
-fn draw_lane(svg: &mut Svg, lane: &Lane, window: Window, zero: u64, top: f64) -> bool {
+fn draw_lane(svg: &mut Svg, lane: &DrawnLane, window: Window, zero: u64, top: f64) -> bool {
     svg.text("lane-name", LEFT - 12.0, top + 15.0, "end", &lane.client);
     svg.text("lane-kind", LEFT - 12.0, top + 27.0, "end", &lane.kind);
     svg.line("norecord", LEFT, top + 17.0, LEFT + PLOT, top + 17.0);
-    let (mut stretches, sampled) = lanes::stretches(lane, window.from, window.to);
-    stretches.sort_by_key(|s| (s.cell, s.from));
-    for Stretch { from, to, cell, note } in stretches {
-        let Cell::State(state) = cell else { continue };
+    let (mut pieces, sampled) = lanes::pieces(lane, window.from, window.to);
+    pieces.sort_by_key(|p| (lanes::rank(p.state), p.from));
+    for Piece { from, to, state, note } in pieces {
         let (class, offset, height) = shape(state);
         let (x1, x2) = (window.x(from), window.x(to));
         let least = if state == LaneState::Good { 0.4 } else { 1.6 };
         let why = note.map(|n| format!(": {n}")).unwrap_or_default();
         let hover = format!(
             "{} from {} to {}{why}",
-            state.word(),
+            lanes::word(state),
             figure::offset(from, zero),
             figure::offset(to, zero)
         );
@@ -258,7 +265,7 @@ fn draw_lane(svg: &mut Svg, lane: &Lane, window: Window, zero: u64, top: f64) ->
 }
 
 /// The picture in words, for those who can't see it.
-fn description(report: &Report, lanes: &[Lane], window: Window) -> String {
+fn description(report: &Report, lanes: &[DrawnLane], window: Window) -> String {
     let mut parts = Vec::new();
     for fault in &report.faults {
         parts.push(format!("Fault {} on {}.", fault.kind, fault.target.join(", ")));

@@ -4,11 +4,11 @@
 use super::clients::{self, ClientView};
 use super::{agreement, audit, bars, difference_rank, timeline};
 use crate::check::Verdict;
+use crate::check::facts::EtcdRestoreFacts;
 use crate::report::escape::visible;
-use crate::report::input::{EtcdRestoreFacts, Judgement};
 use crate::report::model::{Instant, Report};
+use crate::report::prepared::Prepared;
 use crate::report::{advice, build::word, figure, ladder};
-use crate::timeline::EvidenceInput;
 use askama::Template;
 
 /// The page.
@@ -20,6 +20,7 @@ pub(super) struct Page {
     verdict: &'static str,
     summary: String,
     outcome: String,
+    outcome_reason: String,
     facts: Vec<(&'static str, String)>,
     overrides: Vec<String>,
     objectives: Vec<ObjectiveView>,
@@ -113,8 +114,10 @@ fn figure_or(value: Option<u64>, reason: Option<&String>) -> String {
 }
 
 /// Builds the page.
-pub(super) fn page(report: &Report, input: &EvidenceInput, judgement: &Judgement) -> Page {
-    let zero = timeline::zero(report, &judgement.lanes);
+pub(super) fn page(prepared: &Prepared<'_>) -> Page {
+    let Prepared { report, input, lanes } = prepared;
+    let lanes = timeline::drawn(lanes);
+    let zero = timeline::zero(report, &lanes);
     let rungs = ladder::rungs(report);
     let end = bars::scale(&rungs);
     let (predictions, rules) = predictions(report);
@@ -123,11 +126,12 @@ pub(super) fn page(report: &Report, input: &EvidenceInput, judgement: &Judgement
         drill: clean(&report.run.drill),
         verdict: figure::verdict(report.verdict),
         summary: clean(&report.summary),
-        outcome: word(&report.outcome),
+        outcome: report.outcome.as_ref().map_or_else(|| "unknown".to_owned(), word),
+        outcome_reason: report.outcome_reason.as_deref().map(clean).unwrap_or_default(),
         facts: first_screen(report),
         overrides: report.run.overrides.iter().map(|(k, v)| clean(&format!("{k}={v}"))).collect(),
         objectives: objectives(report),
-        drawings: drawings(report, judgement, zero),
+        drawings: drawings(report, &lanes, zero),
         unreached: unreached(report),
         marks: marks(report, zero),
         rulers: ["ruler-f", "ruler-c"].map(|id| bars::ruler(id, end)),
@@ -249,14 +253,14 @@ fn objectives(report: &Report) -> Vec<ObjectiveView> {
         .collect()
 }
 
-fn drawings(report: &Report, judgement: &Judgement, zero: u64) -> Vec<DrawingView> {
-    let Some(whole) = timeline::whole(&judgement.lanes) else { return Vec::new() };
+fn drawings(report: &Report, lanes: &[timeline::DrawnLane], zero: u64) -> Vec<DrawingView> {
+    let Some(whole) = timeline::whole(lanes) else { return Vec::new() };
     let close_up = timeline::close_up(report, whole).map(|w| ("Around the fault", w, "timeline-close"));
     let mut out = Vec::new();
     for (heading, window, id) in
         close_up.into_iter().chain([("The whole recording", whole, "timeline-whole")])
     {
-        let drawing = timeline::draw(report, &judgement.lanes, window, zero, id, heading);
+        let drawing = timeline::draw(report, lanes, window, zero, id, heading);
         let mut note =
             format!("Linear time axis, {} long.", figure::duration(window.to.saturating_sub(window.from)));
         if drawing.sampled {
@@ -341,11 +345,14 @@ fn loss(report: &Report, f: &EtcdRestoreFacts, zero: u64) -> LossView {
     let sentence =
         rpo.map_or_else(|| "The drill sets no objective for lost writes.".to_owned(), |o| clean(&o.reason));
     let mut rows = vec![
-        ("Acknowledged writes", figure_or(l.acked, why)),
+        ("Acknowledged writes", l.acked.to_string()),
+        ("Of those, before the loss", l.acked_before_loss.to_string()),
         ("Kept", figure_or(l.kept, why)),
         ("Lost", figure_or(l.lost, why)),
-        ("Lost ids", l.lost_ids.as_ref().map_or_else(|| "not listed".to_owned(), |ids| clean(ids))),
-        ("Never answered", figure_or(l.indeterminate, why)),
+        ("Lost ids", if f.lost_ids.is_empty() { "none".to_owned() } else { clean(&f.lost_ids) }),
+        ("Acknowledged after the restore and gone", figure_or(l.lost_after_restore, why)),
+        ("Never answered", l.indeterminate.to_string()),
+        ("Of those, took effect", figure_or(l.applied, why)),
         ("Present though refused or never sent", figure_or(l.phantom, why)),
     ];
     if let Some(o) = rpo {
@@ -368,19 +375,24 @@ fn loss(report: &Report, f: &EtcdRestoreFacts, zero: u64) -> LossView {
                 "revision {}, {}, taken {}",
                 s.revision,
                 figure::size(s.size_bytes),
-                wall(&s.taken_at.at.0)
+                s.taken_at
+                    .at
+                    .as_ref()
+                    .map_or_else(|| figure::offset(s.taken_at.mono_ns.0, zero), |at| wall(&at.0))
             ),
         ));
     }
     rows.push(("Revision before the loss", figure_or(f.revision_before, missing)));
-    rows.push(("Revision after the restore", figure_or(f.revision_after, missing)));
+    rows.push(("Highest revision that anyone saw", figure_or(f.highest_revision_seen, missing)));
+    rows.push(("Revision after the restore", f.revision_after.to_string()));
     rows.push(("Revisions lost", figure_or(f.revisions_lost, missing)));
     LossView { cluster: clean(&f.cluster), sentence, rows }
 }
 
 fn changed(report: &Report, f: &EtcdRestoreFacts) -> Vec<String> {
     let mut out = Vec::new();
-    if let (Some(before), Some(after)) = (f.revision_before, f.revision_after) {
+    let after = f.revision_after;
+    if let Some(before) = f.highest_revision_seen.or(f.revision_before) {
         let how = if after < before {
             "went back: revisions above the new one are used a second time, with other content"
         } else {

@@ -15,6 +15,7 @@ use super::enter::{launcher, report_failure};
 use super::layout::{ClusterDir, ClusterSpec};
 use super::protocol::{Launch, Launched, SUPERVISOR_SOCKET};
 use super::wire::Channel;
+use crate::exit::ExitCode;
 use crate::unix_socket;
 use children::Children;
 use components::Components;
@@ -26,7 +27,6 @@ use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 
@@ -48,7 +48,7 @@ pub fn run(dir: &ClusterDir) -> ExitCode {
     ending.add(Signal::SIGINT);
     if let Err(error) = ending.thread_block() {
         report_failure("block signals", &error.into());
-        return ExitCode::FAILURE;
+        return ExitCode::Refused;
     }
     match bring_up(dir) {
         Ok(mut channel) => {
@@ -58,12 +58,12 @@ pub fn run(dir: &ClusterDir) -> ExitCode {
                 Ok(signal) => eprintln!("ending on {signal}"),
                 Err(error) => eprintln!("ending: {error}"),
             }
-            ExitCode::SUCCESS
+            ExitCode::Ok
         }
-        Err(Aborted::LauncherGone) => ExitCode::FAILURE,
+        Err(Aborted::LauncherGone) => ExitCode::Refused,
         Err(Aborted::Failed(what, error)) => {
             report_failure(&what, &error);
-            ExitCode::FAILURE
+            ExitCode::Refused
         }
     }
 }

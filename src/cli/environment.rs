@@ -1,0 +1,53 @@
+//! What commands take from the environment and say on the terminal, in one place.
+
+use super::Failure;
+use crate::exit::ExitCode;
+use crate::report::escape;
+use crate::state::StateDir;
+use std::io::IsTerminal;
+
+/// The state directory, made if it is not there.
+pub fn state_dir() -> Result<StateDir, Failure> {
+    let state =
+        StateDir::locate(|name| std::env::var_os(name)).map_err(|e| Failure::new(ExitCode::Refused, &e))?;
+    state.create().map_err(|e| Failure::new(ExitCode::Refused, &e))?;
+    Ok(state)
+}
+
+/// Who runs this: user and host name, for the record.
+pub fn operator() -> String {
+    let uid = nix::unistd::Uid::current();
+    let user = nix::unistd::User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |u| u.name);
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = host.trim();
+    if host.is_empty() { user } else { format!("{user}@{host}") }
+}
+
+/// An async runtime for one command.
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(ExitCode::Internal, &e))
+}
+
+/// Says something to the person at the terminal, on standard error.
+pub fn say(text: &str) {
+    eprintln!("{}", escape::terminal(text));
+}
+
+/// Standard error is a terminal that may move its cursor and use colour.
+pub fn lively() -> bool {
+    std::io::stderr().is_terminal() && !plain()
+}
+
+/// Standard output may use colour.
+pub fn colour() -> bool {
+    std::io::stdout().is_terminal() && !plain()
+}
+
+/// `NO_COLOR` or `CI` asks for plain lines.
+fn plain() -> bool {
+    ["NO_COLOR", "CI"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+}

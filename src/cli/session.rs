@@ -1,0 +1,157 @@
+//! What `run`, `recover` and `abort` share: a provider, a display, the end of a run.
+
+use super::{Failure, environment, toolchain};
+use crate::agent::view::ClusterView;
+use crate::check::Verdict;
+use crate::clock::SystemClock;
+use crate::etcd::view::LiveView;
+use crate::evidence::layout::RunDir;
+use crate::evidence::load::read_plan;
+use crate::evidence::publish::publish;
+use crate::exit::ExitCode;
+use crate::guard::lock::DrillLock;
+use crate::journal::{reader, summary::RunSummary, writer};
+use crate::plan::Plan;
+use crate::progress::{Display, EventKind, Feed, Mode};
+use crate::provider::binaries;
+use crate::provider::local::LocalProvider;
+use crate::provider::{Cluster, Provider};
+use crate::report::model::Report;
+use crate::report::terminal::{self, Options};
+use crate::runner::lifecycle::RunEnd;
+use crate::runner::recover::{RecoverRequest, recover};
+use crate::state::StateDir;
+use crate::state::runs::RunState;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Space that a run needs at least: evidence, a snapshot, and etcd's data twice.
+const SPACE_BYTES: u64 = 1 << 30;
+/// Columns of a report that goes to a file or a pipe.
+const WIDTH: usize = 110;
+
+/// A run that is on disk.
+pub struct Found {
+    /// Run id.
+    pub id: String,
+    /// Its evidence.
+    pub dir: RunDir,
+    /// What was carried out.
+    pub plan: Plan,
+}
+
+/// The provider of a plan's cluster, with the binaries that it needs.
+pub fn provider(plan: &Plan, state: &StateDir, offline: bool) -> Result<Arc<dyn Provider>, Failure> {
+    state.ensure_space(SPACE_BYTES).map_err(|e| Failure::new(ExitCode::Refused, &e))?;
+    let options = toolchain::options_from_env(offline);
+    let set = binaries::provide(&plan.cluster.versions, &options, &environment::say)
+        .map_err(|e| Failure::new(e.exit_code(), &e))?;
+    let local = LocalProvider::new(state.path(), set).map_err(|e| Failure::new(ExitCode::Internal, &e))?;
+    Ok(Arc::new(local))
+}
+
+/// Name of the cluster in the state directory: the standing one, or one of the run's own.
+pub fn cluster_name(plan: &Plan, run: &str) -> String {
+    let own = || format!("drill-{}", run.rsplit('-').next().unwrap_or(run));
+    plan.cluster.standing.clone().unwrap_or_else(own)
+}
+
+/// Observes a cluster independently of its control.
+pub fn view(cluster: Arc<dyn Cluster>) -> Arc<dyn ClusterView> {
+    Arc::new(LiveView::new(cluster))
+}
+
+/// A live display of a run.
+pub fn display(plan: &Plan, dir: &RunDir, json: bool) -> (Arc<Feed>, Display) {
+    let mode = Mode::choose(json, environment::lively(), false);
+    let (handle, display) = Display::start(mode, Arc::new(SystemClock::new()));
+    (Arc::new(Feed::new(handle, plan, dir.path().display().to_string())), display)
+}
+
+/// Finds a run by id, unique prefix or directory; without a name, the only one that did not end.
+pub fn find_run(state: &StateDir, wanted: Option<&str>) -> Result<Found, Failure> {
+    let path = match wanted {
+        Some(wanted) => state.resolve_run(wanted),
+        None => state.only_run(&[RunState::Running, RunState::Unfinished]),
+    };
+    let path = path.map_err(|e| Failure::new(ExitCode::Usage, &e))?;
+    let dir = RunDir::open(&path).map_err(|e| Failure::new(ExitCode::Usage, &e))?;
+    let journal = reader::read(&dir.journal()).map_err(|e| Failure::new(ExitCode::Usage, &e))?;
+    let plan = read_plan(&dir).map_err(|e| Failure::new(ExitCode::Usage, &e))?;
+    Ok(Found { id: RunSummary::of(&journal.entries).run, dir, plan })
+}
+
+/// Whether the run's journal is being written by a living process.
+pub fn is_alive(found: &Found) -> Result<bool, Failure> {
+    writer::is_being_written(&found.dir.journal()).map_err(|e| Failure::new(ExitCode::Refused, &e))
+}
+
+/// Ends a run whose runner is gone, judges it and writes its reports.
+pub fn end_run(
+    state: &StateDir,
+    found: &Found,
+    keep_cluster: bool,
+    by: &'static str,
+) -> Result<(RunEnd, Report), Failure> {
+    let cluster = cluster_name(&found.plan, &found.id);
+    let clock = Arc::new(SystemClock::new());
+    let path = found.dir.path();
+    let lock = DrillLock::adopt(state, &cluster, &found.id, path, clock.as_ref())
+        .map_err(|e| Failure::new(ExitCode::Refused, &e))?;
+    let provider = provider(&found.plan, state, true)?;
+    let (feed, display) = display(&found.plan, &found.dir, false);
+    let request = RecoverRequest {
+        run: found.id.clone(),
+        plan: Arc::new(found.plan.clone()),
+        dir: found.dir.clone(),
+        cluster,
+        provider,
+        keep_cluster,
+        clock,
+        watcher: feed.clone(),
+        by,
+    };
+    let end = environment::runtime()?.block_on(recover(request));
+    let end = end.map_err(|e| Failure::new(ExitCode::Refused, &e))?;
+    let report = finish(&found.dir, lock, &end, &feed)?;
+    drop(display);
+    Ok((end, report))
+}
+
+/// Judges a run, writes its reports and frees the cluster, unless something is left faulted.
+pub fn finish(dir: &RunDir, lock: DrillLock, end: &RunEnd, feed: &Feed) -> Result<Report, Failure> {
+    let report = publish(dir, &[]).map_err(|e| Failure::new(ExitCode::Internal, &e))?;
+    if end.outcome != crate::journal::entry::RunOutcome::Faulted {
+        lock.release().map_err(|e| Failure::new(ExitCode::Internal, &e))?;
+    }
+    let text = report.summary.clone();
+    feed.send(EventKind::Finished { outcome: end.outcome, verdict: report.verdict, text });
+    Ok(report)
+}
+
+/// Prints the report, and where the rest of it is.
+pub fn print_report(report: &Report, dir: &RunDir) {
+    let options = Options { colour: environment::colour(), width: WIDTH };
+    print!("{}", terminal::render(report, options));
+    println!("\n  report    {}", shown(dir.report_html()));
+    println!("  verify    quakeproof verify {}", shown(dir.path().to_owned()));
+}
+
+fn shown(path: PathBuf) -> String {
+    crate::report::escape::terminal(&path.display().to_string()).into_owned()
+}
+
+/// The exit code of what a run proved.
+pub fn judged(report: &Report) -> ExitCode {
+    match report.verdict {
+        Some(Verdict::Pass) => ExitCode::Ok,
+        Some(Verdict::Fail) => ExitCode::Missed,
+        Some(Verdict::Inconclusive) | None => ExitCode::Inconclusive,
+    }
+}
+
+/// Who asked the run to end; `None` when nobody did, or only its own time limit.
+pub fn interrupted_by(dir: &RunDir) -> Option<String> {
+    let journal = reader::read(&dir.journal()).ok()?;
+    RunSummary::of(&journal.entries).interrupted_by.filter(|by| by != "maxDuration")
+}

@@ -1,0 +1,150 @@
+//! Starts the plan's clients, waits until they have seen enough, and ends them.
+
+use super::dispatcher::Journalist;
+use super::observations::Observations;
+use crate::client;
+use crate::client::context::ClientContext;
+use crate::client::ledger::Ledger;
+use crate::clock::Clock;
+use crate::etcd::view::OBSERVER_USER;
+use crate::history::record::ClientKind;
+use crate::history::recorder::Recorder;
+use crate::plan::{Plan, PlannedClient};
+use crate::provider::network::Identity;
+use crate::provider::{Cluster, ProviderError};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Group that every client's certificate names; RBAC is granted to it.
+pub const CLIENT_GROUP: &str = "quakeproof:clients";
+/// How long clients may take to close their histories before they are given up.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Clients that run.
+pub struct Clients {
+    tested: Group,
+    /// Ended last, so that the truth covers everything that the others saw.
+    observers: Group,
+}
+
+#[derive(Default)]
+struct Group {
+    stop: CancellationToken,
+    names: Vec<String>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Group {
+    async fn end(self) -> usize {
+        self.stop.cancel();
+        let mut given_up = 0;
+        for mut task in self.tasks {
+            if tokio::time::timeout(CLOSE_WITHIN, &mut task).await.is_err() {
+                task.abort();
+                given_up += 1;
+            }
+        }
+        given_up
+    }
+}
+
+/// Starts every client of the plan, each with its own recorder and connection.
+///
+/// # Errors
+/// When a certificate can't be issued or a history can't be created.
+pub fn start(
+    plan: &Plan,
+    cluster: &dyn Cluster,
+    journalist: &Journalist,
+    clock: &Arc<dyn Clock>,
+    run_dir: &Path,
+    namespace: &str,
+) -> Result<Clients, ProviderError> {
+    let ledger = Arc::new(Ledger::new());
+    let mut clients = Clients { tested: Group::default(), observers: Group::default() };
+    for planned in &plan.clients {
+        let group = match planned.kind {
+            ClientKind::EtcdTruth => &mut clients.observers,
+            _ => &mut clients.tested,
+        };
+        let recorder =
+            Recorder::create(run_dir, &planned.name, Arc::clone(clock), journalist.anchors.clone()).map_err(
+                |source| ProviderError::Io { what: format!("history of `{}`", planned.name), source },
+            )?;
+        let context = ClientContext {
+            planned: planned.clone(),
+            clock: Arc::clone(clock),
+            recorder,
+            dialer: cluster.dialer(),
+            endpoint: cluster.endpoint(&planned.target)?,
+            identity: identity(planned, cluster)?,
+            ledger: Arc::clone(&ledger),
+            namespace: namespace.to_owned(),
+            seed: plan.seed,
+            signals: journalist.signals.clone(),
+            stop: group.stop.clone(),
+        };
+        group.names.push(planned.name.clone());
+        group.tasks.push(client::spawn(context));
+    }
+    Ok(clients)
+}
+
+fn identity(planned: &PlannedClient, cluster: &dyn Cluster) -> Result<Identity, ProviderError> {
+    match planned.kind {
+        ClientKind::EtcdTruth | ClientKind::EtcdWatcher => cluster.etcd_identity(),
+        _ if planned.identity == OBSERVER_USER => cluster.identity(OBSERVER_USER, &[]),
+        _ => cluster.identity(&planned.identity, &[CLIENT_GROUP]),
+    }
+}
+
+impl Clients {
+    /// Ends every client and waits until each has closed its history; the observers
+    /// once they have looked after the others were gone.
+    /// Returns how many had to be given up.
+    pub async fn stop(self, journalist: &Journalist, clock: &dyn Clock) -> usize {
+        let Clients { tested, observers } = self;
+        let given_up = tested.end().await;
+        let since = clock.mono();
+        let mut observations = journalist.observations.clone();
+        let looked = observations.wait_for(|seen| {
+            observers.names.iter().all(|name| seen.of(name).is_some_and(|o| o.last_good_call >= since))
+        });
+        // Without that last look late views stay unjudged, and the judge says so.
+        let _ = tokio::time::timeout(CLOSE_WITHIN, looked).await;
+        given_up + observers.end().await
+    }
+}
+
+/// Whether every client has as many good operations as the plan asks for before the fault.
+#[must_use]
+pub fn baseline_reached(plan: &Plan, seen: &Observations) -> bool {
+    missing_from_baseline(plan, seen).is_empty()
+}
+
+/// Clients that have not seen enough yet, with how much they have seen.
+#[must_use]
+pub fn missing_from_baseline(plan: &Plan, seen: &Observations) -> Vec<String> {
+    plan.clients
+        .iter()
+        .filter_map(|client| {
+            let good = seen.of(&client.name).map_or(0, |c| c.good);
+            let last = seen.of(&client.name).map(|c| format!("{:?}", c.last)).unwrap_or_default();
+            (good < client.minimum.before).then(|| {
+                format!("{}: {good} of {} good operations {last}", client.name, client.minimum.before)
+            })
+        })
+        .collect()
+}
+
+/// Whether the service is good again: every ready probe and every writer, sustained.
+#[must_use]
+pub fn service_good(plan: &Plan, seen: &Observations) -> bool {
+    plan.clients
+        .iter()
+        .filter(|c| matches!(c.kind, ClientKind::ApiReady | ClientKind::LedgerWriter))
+        .all(|c| seen.sustained(&c.name, plan.limits.sustained))
+}

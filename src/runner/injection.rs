@@ -1,0 +1,206 @@
+//! The life of one injection: arm, inject, verify, end, verify.
+//!
+//! Every effect is preceded by a durable record of how it is taken back, in the
+//! journal and with the agent.
+
+use crate::agent::protocol::{Request, Response};
+use crate::agent::undo::{InjectionId, Undo};
+use crate::agent::view::Look;
+use crate::fault::{Fault, FaultContext, Injection};
+use crate::journal::entry::{Fact, JournalEvent};
+use crate::plan::PlannedStep;
+use crate::provider::component::{ComponentId, ControlError, Role};
+use crate::step::{self, StepContext, StepError};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time between two looks at a condition of the cluster that can only be polled.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Limit of an undo that the plan says nothing about.
+const UNDO_WITHIN_NS: u64 = 60_000_000_000;
+/// How long an injected fault may take to be seen, or an ended one to be gone.
+const SEEN_WITHIN: Duration = Duration::from_secs(30);
+
+/// An injection that is not ended yet.
+pub struct OpenInjection {
+    /// Which.
+    pub id: InjectionId,
+    /// Index of the step that made it.
+    pub step: usize,
+    /// Its kind of fault.
+    pub fault: Box<dyn Fault>,
+    /// What it hit.
+    pub targets: Vec<ComponentId>,
+    /// Declared limit of its undo.
+    pub within_ns: u64,
+}
+
+impl OpenInjection {
+    fn injection<'a>(&'a self, ctx: &'a StepContext) -> Injection<'a> {
+        Injection {
+            run: &ctx.run,
+            id: &self.id,
+            targets: &self.targets,
+            components: &ctx.plan.cluster.components,
+        }
+    }
+}
+
+impl std::fmt::Debug for OpenInjection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OpenInjection({})", self.id)
+    }
+}
+
+/// Arms, injects and verifies the fault of a step.
+///
+/// # Errors
+/// Before `Injecting` nothing has happened to the cluster; after it, the caller
+/// has to have the agent undo what is armed.
+pub async fn inject<F: Fault + Clone + 'static>(
+    planned: &PlannedStep,
+    fault: &F,
+    ctx: &mut StepContext,
+) -> Result<(), StepError> {
+    let id = step::injection_id(planned);
+    note_revision_before(ctx).await?;
+    let within_ns = planned.fault.as_ref().map_or(UNDO_WITHIN_NS, |fault| fault.undo_within_ns);
+    let plan = Arc::clone(&ctx.plan);
+    let run = ctx.run.clone();
+    let injection =
+        Injection { run: &run, id: &id, targets: &planned.targets, components: &plan.cluster.components };
+    let undo = fault.undo(&injection, within_ns);
+    let ttl_ns = ctx.plan.limits.dead_man.as_ns();
+    let armed = JournalEvent::UndoArmed { undo: undo.clone(), targets: planned.targets.clone(), ttl_ns };
+    ctx.journalist.record(armed).await?;
+    ctx.memory.open.push(OpenInjection {
+        id: id.clone(),
+        step: planned.index,
+        fault: Box::new(fault.clone()),
+        targets: planned.targets.clone(),
+        within_ns,
+    });
+    ask_agent(ctx, &Request::Arm { run: ctx.run.clone(), undo, ttl_ns }).await?;
+    ctx.go_on()?;
+    let statuses = ctx.cluster.control().list().await?;
+    ctx.guard.recheck(planned.index, &planned.targets, &ctx.memory.incarnations, &statuses)?;
+    let injecting = JournalEvent::Injecting {
+        injection: id.clone(),
+        kind: fault.kind().to_owned(),
+        targets: planned.targets.clone(),
+        stop_method: fault.stop_method(),
+    };
+    ctx.journalist.record(injecting).await?;
+    let control = ctx.cluster.control();
+    let view = ctx.view.clone();
+    let fault_context = FaultContext { control: control.as_ref(), view: view.as_ref() };
+    fault.inject(fault_context, &ctx.guard, injection).await?;
+    ctx.journalist.record(JournalEvent::Injected { injection: id.clone() }).await?;
+    let observation = await_observation(ctx, || fault.verify_injected(fault_context, injection)).await?;
+    ctx.journalist.record(JournalEvent::InjectionVerified { injection: id, observation }).await?;
+    Ok(())
+}
+
+/// The revision that the old timeline has reached, as late as possible before the loss.
+async fn note_revision_before(ctx: &mut StepContext) -> Result<(), StepError> {
+    let Some(member) = ctx.components(Role::Etcd).into_iter().next() else { return Ok(()) };
+    let state = ctx.view.etcd_state(&member).await.map_err(StepError::NotSeen)?;
+    let at_ns = ctx.clock.mono();
+    ctx.fact(Fact::RevisionBefore { revision: state.revision, raft_term: state.raft_term, at_ns }).await?;
+    Ok(())
+}
+
+/// Amends the undo of every open injection to roll forward, durably. From here
+/// on the old data never comes back into use.
+///
+/// # Errors
+/// When it could not be made durable; nothing irreversible may follow.
+pub async fn point_of_no_return(ctx: &mut StepContext) -> Result<(), StepError> {
+    let seen = ctx.journalist.observations.borrow().max_revision();
+    ctx.memory.lost_at_revision = ctx.memory.lost_at_revision.max(seen);
+    let amended: Vec<Undo> = ctx
+        .memory
+        .open
+        .iter()
+        .filter_map(|open| open.fault.roll_forward(&open.injection(ctx), open.within_ns))
+        .collect();
+    for undo in amended {
+        let reason =
+            "the restored etcd is about to be started: going back would be a second rollback".to_owned();
+        ctx.journalist.record(JournalEvent::UndoAmended { undo: undo.clone(), reason }).await?;
+        ask_agent(ctx, &Request::Amend { run: ctx.run.clone(), undo }).await?;
+    }
+    Ok(())
+}
+
+/// Notes that a step has ended every open injection, and verifies that the disturbance is gone.
+///
+/// # Errors
+/// When the disturbance is still seen.
+pub async fn ended_by(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(), StepError> {
+    for open in std::mem::take(&mut ctx.memory.open) {
+        let ended = JournalEvent::Ended { injection: open.id.clone(), by_step: planned.index };
+        ctx.journalist.record(ended).await?;
+        let control = ctx.cluster.control();
+        let view = ctx.view.clone();
+        let fault_context = FaultContext { control: control.as_ref(), view: view.as_ref() };
+        let observation =
+            await_observation(ctx, || open.fault.verify_ended(fault_context, open.injection(ctx))).await?;
+        ctx.journalist.record(JournalEvent::EndVerified { injection: open.id.clone(), observation }).await?;
+    }
+    Ok(())
+}
+
+async fn ask_agent(ctx: &StepContext, request: &Request) -> Result<(), StepError> {
+    match ctx.cluster.agent(request).await? {
+        Response::Error { message } => {
+            Err(ControlError::Failed { what: "the agent refused".to_owned(), reason: message }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Looks until an observation succeeds; its last failure is the error.
+async fn await_observation<'a, E, Fut>(ctx: &StepContext, look: impl Fn() -> Fut) -> Result<String, StepError>
+where
+    E: std::fmt::Display,
+    Fut: Future<Output = Result<String, E>> + 'a,
+{
+    let deadline = tokio::time::Instant::now() + SEEN_WITHIN;
+    loop {
+        ctx.go_on()?;
+        match look().await {
+            Ok(observation) => return Ok(observation),
+            Err(error) if tokio::time::Instant::now() >= deadline => {
+                return Err(StepError::NotSeen(error.to_string()));
+            }
+            Err(_) => tokio::time::sleep(LOOK_EVERY).await,
+        }
+    }
+}
+
+/// Looks until it holds, at most for `within`.
+///
+/// # Errors
+/// What the last look showed, or that somebody asked the run to end.
+pub async fn await_look<Fut>(
+    ctx: &StepContext,
+    within: Duration,
+    look: impl Fn() -> Fut,
+) -> Result<(), StepError>
+where
+    Fut: Future<Output = Look>,
+{
+    let deadline = tokio::time::Instant::now() + within;
+    loop {
+        ctx.go_on()?;
+        match look().await {
+            Look::Holds(_) => return Ok(()),
+            other if tokio::time::Instant::now() >= deadline => {
+                return Err(StepError::NotSeen(other.to_string()));
+            }
+            _ => tokio::time::sleep(LOOK_EVERY).await,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Before anything is harmed: is the cluster healthy, and is there a place for the clients?
+
+use super::clients::CLIENT_GROUP;
+use super::dispatcher::Journalist;
+use crate::client::http::HttpClient;
+use crate::drill::spec::SteadyState;
+use crate::etcd::view::{OBSERVER_USER, refusal};
+use crate::journal::JournalError;
+use crate::journal::entry::JournalEvent;
+use crate::plan::Plan;
+use crate::probe;
+use crate::provider::component::Role;
+use crate::provider::{Cluster, ProviderError};
+use hyper::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use thiserror::Error;
+
+/// How long one call of the set-up may take.
+const CALL_WITHIN: Duration = Duration::from_secs(10);
+
+/// Why a run is refused before anything is harmed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PreflightError {
+    /// The cluster is not healthy.
+    #[error(
+        "the cluster is not healthy before the fault: {condition}: {detail}; a drill needs a cluster that works"
+    )]
+    Unhealthy {
+        /// Condition of the steady state.
+        condition: String,
+        /// What was seen.
+        detail: String,
+    },
+    /// The place for the clients' objects could not be made.
+    #[error("the drill's namespace could not be set up: {0}")]
+    Setup(String),
+    /// The provider failed.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The journal could not be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// Checks every condition of the steady state and journals what was seen.
+///
+/// # Errors
+/// [`PreflightError::Unhealthy`] for the first condition that does not hold.
+pub async fn steady_state(
+    plan: &Plan,
+    cluster: &dyn Cluster,
+    namespace: &str,
+    journalist: &Journalist,
+) -> Result<(), PreflightError> {
+    for condition in &plan.steady_state {
+        let (name, seen) = match condition {
+            SteadyState::ApiReady(spec) => {
+                ("apiReady", probe::steady::check_api_ready(cluster, spec.within.0).await)
+            }
+            SteadyState::WriteSucceeds(spec) => (
+                "writeSucceeds",
+                probe::steady::check_write_succeeds(cluster, namespace, spec.within.0).await,
+            ),
+        };
+        let held = seen.is_ok();
+        let detail = seen.unwrap_or_else(|why| why);
+        let condition = name.to_owned();
+        let entry = JournalEvent::SteadyState { condition: condition.clone(), held, detail: detail.clone() };
+        journalist.record(entry).await?;
+        if !held {
+            return Err(PreflightError::Unhealthy { condition, detail });
+        }
+    }
+    Ok(())
+}
+
+/// Makes the drill's namespace and lets the clients, and nobody else, work in it.
+///
+/// # Errors
+/// [`PreflightError::Setup`] with the server's answer.
+pub async fn make_namespace(
+    plan: &Plan,
+    cluster: &dyn Cluster,
+    namespace: &str,
+) -> Result<(), PreflightError> {
+    if plan.clients.is_empty() {
+        return Ok(());
+    }
+    let mut api = observer(plan, cluster)?;
+    let labels = json!({"app.kubernetes.io/managed-by": "quakeproof"});
+    let group = json!([{"kind": "Group", "name": CLIENT_GROUP, "apiGroup": "rbac.authorization.k8s.io"}]);
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let objects = [
+        ("/api/v1/namespaces".to_owned(), json!({"metadata": {"name": namespace, "labels": labels}})),
+        (
+            format!("{rbac}/namespaces/{namespace}/roles"),
+            json!({"metadata": {"name": "quakeproof-clients"}, "rules": [
+                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "get", "list", "watch"]}
+            ]}),
+        ),
+        (
+            format!("{rbac}/namespaces/{namespace}/rolebindings"),
+            json!({"metadata": {"name": "quakeproof-clients"}, "subjects": group,
+                   "roleRef": {"kind": "Role", "name": "quakeproof-clients", "apiGroup": "rbac.authorization.k8s.io"}}),
+        ),
+        (
+            format!("{rbac}/namespaces/kube-system/roles"),
+            json!({"metadata": {"name": format!("quakeproof-leases-{namespace}")}, "rules": [
+                {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}
+            ]}),
+        ),
+        (
+            format!("{rbac}/namespaces/kube-system/rolebindings"),
+            json!({"metadata": {"name": format!("quakeproof-leases-{namespace}")}, "subjects": group,
+                   "roleRef": {"kind": "Role", "name": format!("quakeproof-leases-{namespace}"),
+                               "apiGroup": "rbac.authorization.k8s.io"}}),
+        ),
+    ];
+    for (path, object) in objects {
+        create(&mut api, &path, &object).await?;
+    }
+    Ok(())
+}
+
+/// Removes what [`make_namespace`] made. Succeeds when it is gone already.
+///
+/// # Errors
+/// [`PreflightError::Setup`] with the server's answer.
+pub async fn remove_namespace(
+    plan: &Plan,
+    cluster: &dyn Cluster,
+    namespace: &str,
+) -> Result<(), PreflightError> {
+    if plan.clients.is_empty() {
+        return Ok(());
+    }
+    let mut api = observer(plan, cluster)?;
+    let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system";
+    let paths = [
+        format!("{rbac}/rolebindings/quakeproof-leases-{namespace}"),
+        format!("{rbac}/roles/quakeproof-leases-{namespace}"),
+        format!("/api/v1/namespaces/{namespace}"),
+    ];
+    for path in paths {
+        let answer = api.send(Method::DELETE, &path, None, CALL_WITHIN).await;
+        match answer {
+            Ok(answer) if answer.is_success() || answer.status == 404 => {}
+            Ok(answer) => return Err(PreflightError::Setup(format!("DELETE {path}: {}", answer.status))),
+            Err(failure) => return Err(PreflightError::Setup(format!("DELETE {path}: {}", failure.class()))),
+        }
+    }
+    Ok(())
+}
+
+fn observer(plan: &Plan, cluster: &dyn Cluster) -> Result<HttpClient, PreflightError> {
+    let server = plan
+        .cluster
+        .components
+        .iter()
+        .find(|c| c.role == Role::KubeApiserver)
+        .ok_or_else(|| PreflightError::Setup("the cluster has no API server".to_owned()))?;
+    let endpoint = cluster.endpoint(&server.component)?;
+    let identity = cluster.identity(OBSERVER_USER, &[])?;
+    HttpClient::new(cluster.dialer(), &endpoint, &identity).map_err(|e| PreflightError::Setup(e.to_string()))
+}
+
+async fn create(api: &mut HttpClient, path: &str, object: &Value) -> Result<(), PreflightError> {
+    let body = object.to_string().into_bytes();
+    match api.send(Method::POST, path, Some(body.into()), CALL_WITHIN).await {
+        Ok(answer) if answer.is_success() || answer.status == 409 => Ok(()),
+        Ok(answer) => Err(PreflightError::Setup(format!("POST {path}: {}", refusal(&answer)))),
+        Err(failure) => Err(PreflightError::Setup(format!("POST {path}: {}", failure.class()))),
+    }
+}

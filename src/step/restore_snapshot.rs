@@ -1,0 +1,123 @@
+//! `restoreSnapshot`: brings every lost member back from a snapshot.
+//!
+//! Before the restored etcd is started, the undo of the loss is amended to roll
+//! forward: from the first write that it acknowledges there is a new timeline,
+//! and putting the old data back would be a second rollback.
+
+use super::spec::RestoreSnapshot;
+use super::take_snapshot::succeeded;
+use super::{StepContext, StepError};
+use crate::journal::entry::{Fact, JournalEvent};
+use crate::plan::PlannedStep;
+use crate::provider::component::{ComponentId, DataSlot, Role, StopMethod, Tool, ToolRun};
+use crate::runner::injection;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long a restored etcd or a restarted API server may take to answer.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Restores, starts, restarts what the drill asks for, and reports the new revision.
+pub(super) async fn execute(
+    planned: &PlannedStep,
+    step: &RestoreSnapshot,
+    ctx: &mut StepContext,
+) -> Result<(), StepError> {
+    let command_ns = ctx.clock.mono();
+    let mark = |name: &str| JournalEvent::Mark {
+        name: name.to_owned(),
+        lower_ns: command_ns,
+        upper_ns: command_ns,
+        source: format!("step {} began", planned.index),
+    };
+    ctx.journalist.record(mark("restoreCommand")).await?;
+    let restarted = components_to_restart(step, ctx);
+    let control = ctx.cluster.control();
+    for component in restarted.keys() {
+        control.stop(component, StopMethod::Kill).await?;
+    }
+    let members = ctx.components(Role::Etcd);
+    for member in &members {
+        ctx.go_on()?;
+        restore_member(member, step, ctx).await?;
+    }
+    let restored_ns = ctx.clock.mono();
+    ctx.go_on()?;
+    injection::point_of_no_return(ctx).await?;
+    for member in &members {
+        control.start(member).await?;
+    }
+    let view = ctx.view.clone();
+    for member in &members {
+        injection::await_look(ctx, READY_WITHIN, || view.etcd_healthy(member)).await?;
+    }
+    let state = ctx.view.etcd_state(&members[0]).await.map_err(StepError::NotSeen)?;
+    for component in restarted.keys() {
+        control.start(component).await?;
+    }
+    for component in restarted.keys().filter(|c| ctx.components(Role::KubeApiserver).contains(c)) {
+        injection::await_look(ctx, READY_WITHIN, || view.api_ready(component)).await?;
+    }
+    injection::ended_by(planned, ctx).await?;
+    let fact = Fact::Restored {
+        from: step.from.clone(),
+        bump: step.bump_revision.amount(),
+        revision_after: state.revision,
+        raft_term: state.raft_term,
+        command_ns,
+        restored_ns,
+        restarted,
+    };
+    ctx.fact(fact).await?;
+    ctx.journalist.forget_streaks(ctx.clock.mono());
+    Ok(())
+}
+
+fn components_to_restart(step: &RestoreSnapshot, ctx: &StepContext) -> BTreeMap<ComponentId, StopMethod> {
+    let asked = [
+        (step.restart.api_servers, Role::KubeApiserver),
+        (step.restart.controller_managers, Role::KubeControllerManager),
+        (step.restart.schedulers, Role::KubeScheduler),
+    ];
+    asked
+        .into_iter()
+        .filter(|(wanted, _)| *wanted)
+        .flat_map(|(_, role)| ctx.components(role))
+        .map(|component| (component, StopMethod::Kill))
+        .collect()
+}
+
+/// `etcdutl snapshot restore` into a directory of its own, which then takes the place of the lost one.
+async fn restore_member(
+    member: &ComponentId,
+    step: &RestoreSnapshot,
+    ctx: &StepContext,
+) -> Result<(), StepError> {
+    let snapshot = ctx
+        .memory
+        .snapshots
+        .get(&step.from)
+        .ok_or_else(|| StepError::NotSeen(format!("no snapshot named `{}` was taken", step.from)))?;
+    let slot = "restored";
+    let mut args = vec![
+        "snapshot".to_owned(),
+        "restore".to_owned(),
+        format!("{{file:{}}}", snapshot.file),
+        "--data-dir".to_owned(),
+        format!("{{data:{slot}}}"),
+        "--name".to_owned(),
+        "{name}".to_owned(),
+        "--initial-cluster".to_owned(),
+        "{initialCluster}".to_owned(),
+        "--initial-advertise-peer-urls".to_owned(),
+        "{peerUrl}".to_owned(),
+    ];
+    if let Some(amount) = step.bump_revision.amount() {
+        args.extend(["--bump-revision".to_owned(), amount.to_string(), "--mark-compacted".to_owned()]);
+    }
+    let control = ctx.cluster.control();
+    let run = ToolRun { component: member.clone(), tool: Tool::Etcdutl, args };
+    succeeded("etcdutl snapshot restore", &control.run_tool(&run).await?)?;
+    control.move_data(member, &DataSlot::Aside(slot.to_owned()), &DataSlot::InUse).await?;
+    Ok(())
+}
