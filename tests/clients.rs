@@ -456,8 +456,7 @@ async fn a_restore_with_bump_makes_every_watch_start_over_and_converge() {
     );
     for client in ["watch", "etcd-watch"] {
         // Its view: the last list, and what came after it.
-        let (first, answer) =
-            histories.answers(client).filter(|(_, a)| a.revision > Some(BUMP)).next().unwrap();
+        let (first, answer) = histories.answers(client).find(|(_, a)| a.revision > Some(BUMP)).unwrap();
         let mut ids: BTreeSet<u64> = match (&answer.ids, &answer.objects) {
             (Some(ids), _) => ids.0.clone(),
             (None, Some(objects)) => objects.iter().map(|(id, _)| *id).collect(),

@@ -360,6 +360,15 @@ fn a_cluster_whose_launcher_dies_before_it_is_ready_dies_too() {
     assert_eq!(lab.states(), [("orphan".to_owned(), "dead".to_owned())]);
     lab.cluster(["down", "orphan"]).succeeded();
     assert!(!lab.cluster_dir("orphan").exists());
+
+    // An interrupted launcher cleans up by itself.
+    let up = lab.command(["up", "orphan"]).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("the supervisor is known", SOON, || identity.exists());
+    let supervisor = lab.supervisor_pid("orphan");
+    Ran::of(Command::new("kill").args(["-INT", &up.id().to_string()])).succeeded();
+    let ran = Ran::from(up.wait_with_output().unwrap());
+    ran.refused(130, &["interrupted; what had been made is removed"]);
+    assert!(!runs(supervisor) && !lab.cluster_dir("orphan").exists());
 }
 
 /// `cluster up` as an unprivileged user in a changed root, where the kernel makes
