@@ -208,11 +208,7 @@ impl ComponentControl for FakeControl {
                 let status = format!(
                     r#"{{"hash":1,"revision":{REVISION},"totalKey":10,"totalSize":4096,"version":"3.7.0"}}"#
                 );
-                return Ok(if there {
-                    answer(0, status, "")
-                } else {
-                    answer(1, String::new(), "no file")
-                });
+                return Ok(if there { answer(0, status, "") } else { answer(1, String::new(), "no file") });
             }
             let data =
                 words.iter().find_map(|w| w.split_once("{data:").map(|(_, rest)| rest.trim_end_matches('}')));
