@@ -17,6 +17,7 @@ use quakeproof::evidence::publish;
 use quakeproof::evidence::verify::verify;
 use quakeproof::guard::GuardError;
 use quakeproof::guard::lock::DrillLock;
+use quakeproof::journal::JournalError;
 use quakeproof::journal::entry::{Entry, JournalEvent, RunOutcome};
 use quakeproof::journal::reader::{self, Journal};
 use quakeproof::journal::summary::RunSummary;
@@ -167,7 +168,11 @@ impl Bench {
     }
 
     fn try_lock(&self, run: &str, path: &Path) -> Result<DrillLock, GuardError> {
-        DrillLock::acquire(&self.state_dir(), self.cluster(), run, path, &SystemClock::new())
+        let (state, cluster) = (self.state_dir(), self.cluster());
+        unless_shared(
+            || DrillLock::acquire(&state, cluster, run, path, &SystemClock::new()),
+            |error| matches!(error, GuardError::Busy { .. }),
+        )
     }
 
     /// Takes the drill lock for another run, or says why that is refused.
@@ -201,8 +206,11 @@ impl Bench {
 
     /// Ends the run from this process, as the command does.
     pub fn recover(&self) -> RunEnd {
-        let lock =
-            DrillLock::adopt(&self.state_dir(), self.cluster(), RUN, &self.run_path(), &SystemClock::new());
+        let (state, cluster, path) = (self.state_dir(), self.cluster(), self.run_path());
+        let lock = unless_shared(
+            || DrillLock::adopt(&state, cluster, RUN, &path, &SystemClock::new()),
+            |error| matches!(error, GuardError::Busy { .. }),
+        );
         let lock = lock.expect("the runner is dead");
         let end = self.try_recover().expect("the journal can be continued");
         process::free(lock, end.outcome);
@@ -212,18 +220,21 @@ impl Bench {
     /// As [`Self::recover`], without the lock.
     pub fn try_recover(&self) -> Result<RunEnd, RunError> {
         let dir = self.run_dir();
-        let plan = read_plan(&dir).expect("the plan is there");
-        block_on(recover(RecoverRequest {
-            run: RUN.to_owned(),
-            plan: Arc::new(plan),
-            dir,
-            cluster: self.cluster().to_owned(),
-            provider: Arc::new(self.provider()),
-            keep_cluster: false,
-            clock: Arc::new(SystemClock::new()),
-            watcher: Arc::new(Unwatched),
-            by: "recover",
-        }))
+        let plan = Arc::new(read_plan(&dir).expect("the plan is there"));
+        let once = || {
+            block_on(recover(RecoverRequest {
+                run: RUN.to_owned(),
+                plan: plan.clone(),
+                dir: dir.clone(),
+                cluster: self.cluster().to_owned(),
+                provider: Arc::new(self.provider()),
+                keep_cluster: false,
+                clock: Arc::new(SystemClock::new()),
+                watcher: Arc::new(Unwatched),
+                by: "recover",
+            }))
+        };
+        unless_shared(once, |error| matches!(error, RunError::Journal(JournalError::Busy { .. })))
     }
 
     fn cluster_dir(&self) -> PathBuf {
@@ -234,6 +245,12 @@ impl Bench {
     pub fn state(&self) -> Option<FakeState> {
         let dir = self.cluster_dir();
         dir.join(STATE_FILE).exists().then(|| FakeState::read(&dir))
+    }
+
+    /// From here on these operations on the cluster fail, and no others.
+    pub fn refuse(&self, operations: &[&str]) {
+        let refused = operations.iter().map(|what| (*what).to_owned()).collect();
+        FakeState::change(&self.cluster_dir(), |state| state.refused = refused);
     }
 
     /// Kills the cluster's agent, and starts the next one as a supervisor does.
@@ -293,7 +310,7 @@ impl Bench {
         let state = self.state()?;
         if state.down {
             self.assert_one_way(&state);
-            return Some(state.component(MEMBER).data[IN_USE].clone());
+            return state.component(MEMBER).data.get(IN_USE).cloned();
         }
         self.assert_nothing_faulted()
     }
@@ -376,6 +393,20 @@ pub fn undisturbed(setup: Setup) -> Vec<Entry> {
 pub fn position(entries: &[Entry], is: impl Fn(&JournalEvent) -> bool) -> u64 {
     let found = entries.iter().find(|entry| is(&entry.event));
     found.expect("a run has such an entry").seq
+}
+
+/// A child that another test is just starting shares every lock of this process until it
+/// runs its own program; what is `busy` for that reason is tried again.
+fn unless_shared<T, E>(attempt: impl Fn() -> Result<T, E>, busy: impl Fn(&E) -> bool) -> Result<T, E> {
+    let since = Instant::now();
+    loop {
+        match attempt() {
+            Err(error) if busy(&error) && since.elapsed() < PATIENCE => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            result => return result,
+        }
+    }
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

@@ -11,3 +11,4 @@ mod killed;
 mod parallel;
 mod process;
 mod storage;
+mod stuck;

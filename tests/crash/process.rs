@@ -13,6 +13,7 @@ use quakeproof::provider::Cluster;
 use quakeproof::runner::dispatcher::Watcher;
 use quakeproof::runner::interrupt::Interrupt;
 use quakeproof::runner::lifecycle::{self, RunRequest};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::env;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -25,6 +26,7 @@ const ROOT: &str = "CRASH_ROOT";
 const ROLE: &str = "CRASH_ROLE";
 const INTERRUPT_AT: &str = "CRASH_INTERRUPT_AT_ENTRY";
 const FREEZE_AT: &str = "CRASH_FREEZE_AT_ENTRY";
+const BYTES: &str = "CRASH_BYTES";
 const READ_ONLY: &str = "CRASH_READ_ONLY";
 /// The library's own hook.
 const CRASH_AFTER: &str = "QUAKEPROOF_CRASH_AFTER_ENTRY";
@@ -38,8 +40,8 @@ pub struct Fate {
     pub interrupt_at: Option<u64>,
     /// Stopped with SIGSTOP right after this entry.
     pub freeze_at: Option<u64>,
-    /// No file of it may grow beyond this many blocks of 512 bytes.
-    pub blocks: Option<u64>,
+    /// No file of it may grow beyond this, once its run directory is made.
+    pub bytes: Option<u64>,
     /// Its run directory can't be written.
     pub read_only: bool,
 }
@@ -65,11 +67,11 @@ pub fn start(bench: &Bench, role: Role, fate: Fate) -> Child {
     let name = format!("{}::runner_process", module_path!());
     let name = name.split_once("::").expect("a module path begins with its crate").1.to_owned();
     let exe = env::current_exe().expect("a running binary has a path");
-    let mut command = match (fate.blocks, fate.read_only) {
-        (Some(blocks), _) => {
+    let mut command = match (fate.bytes, fate.read_only) {
+        (Some(_), _) => {
             let mut shell = Command::new("sh");
-            let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
-            shell.args(["-c", &script]).arg(exe);
+            // A write beyond the limit is to fail, not to kill.
+            shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(exe);
             shell
         }
         // Permissions hold back nobody who is root with all capabilities.
@@ -82,11 +84,14 @@ pub fn start(bench: &Bench, role: Role, fate: Fate) -> Child {
     };
     command.args([&name, "--exact", "--nocapture"]);
     command.env(ROOT, bench.root()).env(ROLE, format!("{role:?}"));
-    for (key, entry) in
-        [(CRASH_AFTER, fate.crash_after), (INTERRUPT_AT, fate.interrupt_at), (FREEZE_AT, fate.freeze_at)]
-    {
-        if let Some(entry) = entry {
-            command.env(key, entry.to_string());
+    for (key, number) in [
+        (CRASH_AFTER, fate.crash_after),
+        (INTERRUPT_AT, fate.interrupt_at),
+        (FREEZE_AT, fate.freeze_at),
+        (BYTES, fate.bytes),
+    ] {
+        if let Some(number) = number {
+            command.env(key, number.to_string());
         }
     }
     if fate.read_only {
@@ -110,10 +115,14 @@ fn runner_process() {
     if env::var_os(READ_ONLY).is_some() {
         fs::set_permissions(dir.path(), Permissions::from_mode(0o555)).expect("it is ours");
     }
-    let entry = |name| env::var(name).ok().and_then(|n| n.parse().ok());
+    let number = |name| env::var(name).ok().and_then(|n| n.parse().ok());
+    if let Some(bytes) = number(BYTES) {
+        let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+        setrlimit(Resource::Fsize, limit).expect("a limit may be lowered");
+    }
     let interrupt = Interrupt::new();
     let watcher =
-        At { interrupt: entry(INTERRUPT_AT).map(|at| (at, interrupt.clone())), freeze: entry(FREEZE_AT) };
+        At { interrupt: number(INTERRUPT_AT).map(|at| (at, interrupt.clone())), freeze: number(FREEZE_AT) };
     let request = RunRequest {
         run: RUN.to_owned(),
         plan_digest: plan_digest(&plan),

@@ -56,10 +56,10 @@ fn a_journal_without_a_whole_entry_owes_nothing_and_keeps_no_run_out() {
     bench.lock_for_next().expect("nothing was done").release().unwrap();
 }
 
-/// Runs with room for `blocks` of journal; says whether the runner gave up.
-fn with_room(setup: Setup, blocks: u64) -> bool {
+/// Runs with room for `bytes` of journal; says whether the runner gave up.
+fn with_room(setup: Setup, bytes: u64) -> bool {
     let bench = Bench::new(setup);
-    bench.run_to_end(Fate { blocks: Some(blocks), ..Fate::default() });
+    bench.run_to_end(Fate { bytes: Some(bytes), ..Fate::default() });
     let error = fs::read_to_string(bench.error_file()).ok();
     if let Some(error) = &error {
         assert!(error.contains("no space left"), "{error}");
@@ -72,24 +72,27 @@ fn with_room(setup: Setup, blocks: u64) -> bool {
     error.is_some()
 }
 
-/// Sizes from the entry on with which a cluster is disturbed, or made, to the last.
-fn sizes(setup: Setup, from: impl Fn(&JournalEvent) -> bool) -> Vec<u64> {
+/// Sizes at which one of the entries after the first that `is` does not fit any more.
+fn sizes(setup: Setup, is: impl Fn(&JournalEvent) -> bool) -> Vec<u64> {
     let entries = undisturbed(setup);
-    let from = position(&entries, from) as usize;
-    let bytes = |entries: &[Entry]| {
-        let lines =
-            entries.iter().map(|entry| serde_json::to_vec(entry).expect("it was JSON").len() as u64 + 1);
-        lines.sum::<u64>()
-    };
-    let (first, last) = (bytes(&entries[..=from]).div_ceil(512), bytes(&entries).div_ceil(512));
-    (first..last).collect()
+    let from = position(&entries, is) as usize;
+    let mut size = 0;
+    let ends: Vec<u64> = entries
+        .iter()
+        .map(|entry| {
+            size += serde_json::to_vec(entry).expect("it was JSON").len() as u64 + 1;
+            size
+        })
+        .collect();
+    // In the middle of each line that follows.
+    ends[from..].windows(2).map(|pair| pair[0].midpoint(pair[1])).collect()
 }
 
 #[test]
 fn a_disk_that_fills_up_under_a_fault_makes_the_runner_take_it_back_unrecorded() {
     let sizes = sizes(Setup::STANDING, |e| matches!(e, JournalEvent::Injecting { .. }));
     assert!(sizes.len() > 5, "{sizes:?}");
-    let gave_up = each(sizes, |blocks| with_room(Setup::STANDING, blocks));
+    let gave_up = each(sizes, |bytes| with_room(Setup::STANDING, bytes));
     assert!(gave_up.contains(&true));
 }
 
@@ -97,7 +100,7 @@ fn a_disk_that_fills_up_under_a_fault_makes_the_runner_take_it_back_unrecorded()
 fn a_disk_that_fills_up_makes_the_runner_remove_a_cluster_made_for_the_run() {
     let sizes = sizes(Setup::FRESH, |e| matches!(e, JournalEvent::Injecting { .. }));
     let some = sizes.into_iter().step_by(4).collect::<Vec<_>>();
-    let gave_up = each(some, |blocks| with_room(Setup::FRESH, blocks));
+    let gave_up = each(some, |bytes| with_room(Setup::FRESH, bytes));
     assert!(gave_up.contains(&true));
 }
 
