@@ -13,7 +13,7 @@ mod runs;
 mod schema;
 mod session;
 mod show;
-mod toolchain;
+pub mod toolchain;
 mod verify;
 
 use crate::exit::ExitCode;

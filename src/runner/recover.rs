@@ -36,7 +36,8 @@ pub struct RecoverRequest {
 }
 
 /// Undoes what is owed, removes what the run made, and closes its journal.
-/// A run that is closed already is left as it is.
+/// A run that is closed already is left as it is, unless something was left faulted:
+/// then it is tried again.
 ///
 /// # Errors
 /// When the journal can't be read or continued.
@@ -44,8 +45,8 @@ pub async fn recover(request: RecoverRequest) -> Result<RunEnd, RunError> {
     let path = request.dir.journal();
     let resumed = JournalWriter::resume(&path, Arc::clone(&request.clock))?;
     let summary = RunSummary::of(&resumed.entries);
-    if let Some(closed) = summary.closed {
-        return Ok(RunEnd { outcome: closed.outcome, reason: closed.reason });
+    if let Some(closed) = summary.closed.as_ref().filter(|closed| closed.outcome != RunOutcome::Faulted) {
+        return Ok(RunEnd { outcome: closed.outcome, reason: closed.reason.clone() });
     }
     let (dispatcher, journalist) =
         Dispatcher::new(resumed.writer, Arc::clone(&request.clock), Arc::clone(&request.watcher));
