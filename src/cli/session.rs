@@ -10,6 +10,7 @@ use crate::evidence::load::read_plan;
 use crate::evidence::publish::publish;
 use crate::exit::ExitCode;
 use crate::guard::lock::DrillLock;
+use crate::journal::entry::RunOutcome;
 use crate::journal::{reader, summary::RunSummary, writer};
 use crate::plan::Plan;
 use crate::progress::{Display, EventKind, Feed, Mode};
@@ -86,6 +87,12 @@ pub fn is_alive(found: &Found) -> Result<bool, Failure> {
     writer::is_being_written(&found.dir.journal()).map_err(|e| Failure::new(ExitCode::Refused, &e))
 }
 
+/// How the run ended; `None` while it was not closed.
+pub fn outcome(found: &Found) -> Option<RunOutcome> {
+    let journal = reader::read(&found.dir.journal()).ok()?;
+    RunSummary::of(&journal.entries).closed.map(|closed| closed.outcome)
+}
+
 /// Ends a run whose runner is gone, judges it and writes its reports.
 pub fn end_run(
     state: &StateDir,
@@ -121,7 +128,7 @@ pub fn end_run(
 /// Judges a run, writes its reports and frees the cluster, unless something is left faulted.
 pub fn finish(dir: &RunDir, lock: DrillLock, end: &RunEnd, feed: &Feed) -> Result<Report, Failure> {
     let report = publish(dir, &[]).map_err(|e| Failure::new(ExitCode::Internal, &e))?;
-    if end.outcome != crate::journal::entry::RunOutcome::Faulted {
+    if end.outcome != RunOutcome::Faulted {
         lock.release().map_err(|e| Failure::new(ExitCode::Internal, &e))?;
     }
     let text = report.summary.clone();

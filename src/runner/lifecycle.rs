@@ -182,17 +182,13 @@ impl Run {
         };
         let mut memory = Memory::default();
         let cut = self.disturb(&cluster, &binding, &namespace, &mut memory).await.err();
-        if let Some(by) = request.interrupt.by() {
-            self.journalist.record(JournalEvent::Interrupted { by }).await?;
-        }
         self.close(cluster, &namespace, cut).await
     }
 
     async fn preflight(&self, cluster: &Arc<dyn Cluster>, namespace: &str) -> Result<Binding, Cut> {
         self.phase(Phase::Preflight).await?;
         let request = &self.request;
-        preflight::make_namespace(&request.plan, cluster.as_ref(), namespace).await?;
-        preflight::steady_state(&request.plan, cluster.as_ref(), namespace, &self.journalist).await?;
+        preflight::examine(&request.plan, cluster.as_ref(), namespace, &self.journalist).await?;
         let mut binding = cluster.binding().await?;
         binding.ledger_namespace = namespace.to_owned();
         let text = serde_json::to_vec_pretty(&binding).map_err(std::io::Error::from);
@@ -229,6 +225,9 @@ impl Run {
             request.interrupt.clone(),
         ));
         let disturbed = self.under_load(cluster, binding, memory).await;
+        if let Some(by) = request.interrupt.by() {
+            self.journalist.record(JournalEvent::Interrupted { by }).await?;
+        }
         let ended = self.end_clients(clients, disturbed.is_err(), cluster).await;
         renewing.abort();
         disturbed.and(ended)
