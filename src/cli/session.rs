@@ -157,8 +157,8 @@ pub fn judged(report: &Report) -> ExitCode {
     }
 }
 
-/// Who asked the run to end; `None` when nobody did, or only its own time limit.
+/// Who asked the run to end; `None` when nobody did, or only its own time limit or lease.
 pub fn interrupted_by(dir: &RunDir) -> Option<String> {
     let journal = reader::read(&dir.journal()).ok()?;
-    RunSummary::of(&journal.entries).interrupted_by.filter(|by| by != "maxDuration")
+    RunSummary::of(&journal.entries).interrupted_by.filter(|by| by != "maxDuration" && by != "deadMan")
 }

@@ -7,6 +7,8 @@ use super::removal::{Condition, condition};
 use super::{digest, ready};
 use crate::agent::client::AgentClient;
 use crate::agent::protocol::{Request, Response};
+use crate::agent::server::agent_dir;
+use crate::agent::store::LOG_FILE;
 use crate::digest::sha256_hex;
 use crate::plan::Binding;
 use crate::provider::component::{ComponentControl, ComponentId, ControlError, Role};
@@ -180,6 +182,10 @@ impl Cluster for LocalCluster {
 
     fn private_file(&self, name: &str) -> PathBuf {
         self.dir.private().join(name)
+    }
+
+    fn agent_log(&self) -> Option<PathBuf> {
+        Some(agent_dir(self.dir.root()).join(LOG_FILE))
     }
 
     fn logs(&self) -> Vec<(ComponentId, PathBuf)> {

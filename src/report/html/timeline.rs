@@ -6,6 +6,7 @@ use super::lanes::{self, Piece};
 use super::svg::Svg;
 use crate::report::figure;
 use crate::report::model::{Mark, Report};
+use crate::timeline::marks::FAULT;
 use crate::timeline::samples::{Lane, LaneState};
 
 const WIDTH: f64 = 1120.0;
@@ -71,8 +72,8 @@ pub(super) fn close_up(report: &Report, whole: Window) -> Option<Window> {
     (to > from && window.length() < whole.length() / 5 * 2).then_some(window)
 }
 
-/// The instant that reports count from: the earliest start of an injection, else
-/// the start of the recording.
+/// The instant that reports count from: the earliest start of an injection, else the mark
+/// of the fault, else the start of the recording.
 pub(super) fn zero(report: &Report, lanes: &[DrawnLane]) -> u64 {
     report
         .faults
@@ -80,6 +81,7 @@ pub(super) fn zero(report: &Report, lanes: &[DrawnLane]) -> u64 {
         .filter_map(|f| f.injecting.as_ref())
         .map(|i| i.mono_ns.0)
         .min()
+        .or_else(|| report.marks.iter().find(|m| m.name == FAULT).and_then(|m| m.lower_ns).map(|n| n.0))
         .or_else(|| whole(lanes).map(|w| w.from))
         .or_else(|| report.run.started_at.as_ref().map(|i| i.mono_ns.0))
         .unwrap_or(0)
