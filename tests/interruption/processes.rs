@@ -32,7 +32,9 @@ fn a_run_whose_standing_cluster_dies_is_left_faulted_until_the_cluster_is_remove
     run.reached("injectionVerified", 1);
     kill_process(supervisor);
     let ended = run.ended_with(4);
-    assert!(ended.stdout.contains("supervisor"), "the reason is not told: {}", ended.stdout);
+    for words in ["supervisor", "has died", "quakeproof cluster down"] {
+        assert!(ended.stdout.contains(words), "no {words:?} in {}", ended.stdout);
+    }
     assert_eq!(run.report()["outcome"], "faulted");
     assert!(site.lock_record(STANDING).exists(), "what is faulted stays locked");
     eventually("every process of the cluster is gone", LONG, || !processes.iter().any(|pid| runs(*pid)));

@@ -22,7 +22,8 @@ fn no_key_token_secret_or_snapshot_enters_the_evidence() {
     site.lab.kubectl(&cluster, &secret).succeeded();
     let stored = site.lab.kubectl(&cluster, "get secret canary -n default -o jsonpath={.data.value}");
     assert!(stored.succeeded().starts_with(CANARY_BASE64), "the canary is what is looked for");
-    let token = site.lab.kubectl(&cluster, "create token default -n kube-system").succeeded();
+    site.lab.kubectl(&cluster, "create serviceaccount canary -n default").succeeded();
+    let token = site.lab.kubectl(&cluster, "create token canary -n default").succeeded();
     run.ended_with(0);
     site.verify(&run);
 

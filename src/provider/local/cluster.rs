@@ -3,6 +3,7 @@
 use super::control::SupervisorClient;
 use super::layout::{API_PORT, ClusterDir, ClusterSpec, ETCD_CLIENT_PORT};
 use super::pki::{self, Authority};
+use super::removal::{Condition, condition};
 use super::{digest, ready};
 use crate::agent::client::AgentClient;
 use crate::agent::protocol::{Request, Response};
@@ -56,6 +57,14 @@ impl LocalCluster {
             known: known.join(", "),
         }
         .into()
+    }
+
+    fn died(&self) -> String {
+        let name = &self.spec.name;
+        format!(
+            "the supervisor of cluster `{name}` has died, and every process of the cluster with it; \
+             `quakeproof cluster down {name}` removes the rest"
+        )
     }
 
     async fn bind(&self) -> Result<Binding, ProviderError> {
@@ -162,7 +171,13 @@ impl Cluster for LocalCluster {
 
     fn agent<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Response, ControlError>> {
         let client = AgentClient::new(self.dir.root());
-        Box::pin(async move { client.ask(request).await })
+        Box::pin(async move {
+            // An agent that died is started again and worth waiting for; not so without a supervisor.
+            if condition(&self.dir) == Condition::Dead {
+                return Err(ControlError::Unreachable { reason: self.died() });
+            }
+            client.ask(request).await
+        })
     }
 
     fn private_file(&self, name: &str) -> PathBuf {
