@@ -10,8 +10,10 @@ use crate::timeline::marks::FAULT;
 use crate::timeline::samples::{Lane, LaneState};
 
 const WIDTH: f64 = 1120.0;
-const LEFT: f64 = 168.0;
-const PLOT: f64 = 932.0;
+const LEFT: f64 = 236.0;
+const PLOT: f64 = 864.0;
+/// Width of a character of a mark's label, on the safe side.
+const CHARACTER: f64 = 6.6;
 const STEP_ROW: f64 = 24.0;
 const MARK_ROW: f64 = 17.0;
 const LANE_ROW: f64 = 34.0;
@@ -106,6 +108,8 @@ pub(super) fn draw(
         .marks
         .iter()
         .filter(|m| m.lower_ns.zip(m.upper_ns).is_some_and(|(l, u)| window.meets(l.0, u.0)))
+        // `firstTrueList:lister` and the like would bury the rest; the lanes show each client.
+        .filter(|m| !m.name.contains(':'))
         .collect();
     let steps_top = 4.0;
     let marks_top = steps_top + STEP_ROW + 8.0;
@@ -225,10 +229,13 @@ fn draw_mark(svg: &mut Svg, mark: &Mark, window: Window, zero: u64, top: f64, bo
     svg.line("mark", x2, y - 4.0, x2, y + 4.0);
     let half = upper.since(lower) / 2;
     let label = format!("{} {} ±{}", mark.name, figure::offset(middle.0, zero), figure::duration(half));
-    if x < LEFT + PLOT * 0.68 {
+    let width = CHARACTER * count(label.chars().count());
+    if x2 + 7.0 + width <= WIDTH {
         svg.text("mark-name", x2 + 7.0, y + 4.0, "start", &label);
-    } else {
+    } else if x1 - 7.0 - width >= 0.0 {
         svg.text("mark-name", x1 - 7.0, y + 4.0, "end", &label);
+    } else {
+        svg.text("mark-name", WIDTH - 4.0, y + 4.0, "end", &label);
     }
 }
 
