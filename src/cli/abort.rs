@@ -1,7 +1,7 @@
 //! `abort`: end a run now, from another terminal.
 
 use super::session::{self, Found};
-use super::{Failure, environment};
+use super::{Failure, environment, output};
 use crate::exit::ExitCode;
 use crate::guard::lock::LockRecord;
 use crate::journal::entry::RunOutcome;
@@ -11,7 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// End a run now: undo its fault and finish its evidence.
+/// End a run now: undo its fault and finish its evidence
 ///
 /// Exit codes: 0 when it has ended, 4 when an undo failed, 5 when it can't be told to.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let found = session::find_run(&state, args.run.as_deref())?;
     if session::is_alive(&found)? {
         let runner = tell_runner(&state, &found)?;
-        environment::say(&format!("run {} was told to end; waiting for it", found.id));
+        output::say(&format!("run {} was told to end; waiting for it", found.id));
         await_end(&runner).map_err(|e| refused(format!("the runner can't be waited for: {e}")))?;
         if let Some(outcome) = session::outcome(&found) {
             return Ok(exit_code(outcome));

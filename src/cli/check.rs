@@ -6,7 +6,9 @@ use crate::report::escape;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Checks drill files without a cluster.
+/// Check drill files; needs no cluster
+///
+/// Exit codes: 0 every file is a good drill, 3 one is not. Warnings don't fail.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Drill files, or directories of them (every `*.yaml` and `*.yml` below).
@@ -40,10 +42,10 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<
 }
 
 fn check_file(path: &Path, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<bool> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match drill::file::read(path) {
         Ok(text) => text,
         Err(e) => {
-            writeln!(err, "error: {}: can't be read: {e}", shown(path))?;
+            writeln!(err, "error: {}: {e}", shown(path))?;
             return Ok(false);
         }
     };

@@ -1,5 +1,6 @@
 //! `quakeproof cluster`: makes, lists and removes embedded clusters.
 
+use super::output::{Data, say};
 use super::toolchain::options_from_env;
 use crate::drill::spec::{ProviderKind, Topology};
 use crate::exit::ExitCode;
@@ -14,7 +15,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Makes, lists and removes embedded clusters.
+/// Make, list and remove embedded clusters
+///
+/// Exit codes: 0 done, 3 wrong usage, 5 refused or not possible.
 #[derive(Debug, Args)]
 pub struct ClusterArgs {
     #[command(subcommand)]
@@ -155,7 +158,7 @@ pub fn run(args: ClusterArgs, state_dir: &Path) -> ExitCode {
     match done {
         Ok(()) => ExitCode::Ok,
         Err(error) => {
-            eprintln!("error: {error}");
+            say(&format!("error: {error}"));
             error.exit_code()
         }
     }
@@ -163,7 +166,7 @@ pub fn run(args: ClusterArgs, state_dir: &Path) -> ExitCode {
 
 fn up(args: &UpArgs, state_dir: &Path) -> Result<(), ClusterError> {
     let versions = versions(args)?;
-    let talk = |line: &str| eprintln!("{line}");
+    let talk = say;
     let binaries = binaries::provide(&versions, &options_from_env(args.offline), &talk)?;
     let mut provider = LocalProvider::new(state_dir, binaries).map_err(io_failed("find this program"))?;
     if let Some(port) = args.port {
@@ -288,7 +291,7 @@ fn logs(name: &str, component: Option<&str>, state_dir: &Path) -> Result<(), Clu
     if chosen.is_empty() {
         cluster.endpoint(&ComponentId(component.unwrap_or_default().to_owned()))?;
     }
-    let mut out = io::stdout().lock();
+    let mut out = Data;
     for (id, path) in &chosen {
         let mut copy = || -> io::Result<()> {
             if chosen.len() > 1 {
@@ -297,7 +300,7 @@ fn logs(name: &str, component: Option<&str>, state_dir: &Path) -> Result<(), Clu
             let mut log = std::fs::File::open(path)?;
             io::copy(&mut log, &mut out).map(drop)
         };
-        ignore_closed(copy()).map_err(io_failed(&format!("print {}", path.display())))?;
+        copy().map_err(io_failed(&format!("print {}", path.display())))?;
     }
     Ok(())
 }
@@ -312,16 +315,8 @@ fn exec(name: &str, host: &str, command: Vec<String>, state_dir: &Path) -> Resul
 }
 
 fn print(text: &str) -> Result<(), ClusterError> {
-    ignore_closed(io::stdout().write_all(text.as_bytes())).map_err(io_failed("print"))?;
+    Data.write_all(text.as_bytes()).map_err(io_failed("print"))?;
     Ok(())
-}
-
-/// A reader that has seen enough, such as `head`, is no error.
-fn ignore_closed(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
 }
 
 fn io_failed(what: &str) -> impl FnOnce(io::Error) -> ProviderError + use<> {

@@ -4,15 +4,18 @@ mod machine;
 #[cfg(target_os = "linux")]
 pub mod namespaces;
 
+use super::environment;
 use super::toolchain::options_from_env;
 use crate::exit::ExitCode;
 use clap::Args;
 use owo_colors::OwoColorize;
 use serde::Serialize;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Arguments of `quakeproof doctor`.
+/// Say what this machine can and can't do, and what to do about it
+///
+/// Exit codes: 0 embedded clusters can run here, 5 they can't.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// Print JSON
@@ -62,7 +65,7 @@ impl Check {
 ///
 /// # Errors
 /// When printing fails.
-pub fn run(args: &DoctorArgs) -> io::Result<ExitCode> {
+pub fn run(args: &DoctorArgs, out: &mut dyn Write) -> io::Result<ExitCode> {
     let options = options_from_env(false);
     let mut checks = namespace_checks();
     checks.push(machine::memory());
@@ -71,7 +74,7 @@ pub fn run(args: &DoctorArgs) -> io::Result<ExitCode> {
     checks.extend(machine::toolchains(&options));
     checks.push(machine::go(&options));
     checks.push(machine::protoc());
-    print(&checks, args.json, &mut io::stdout().lock())
+    print(&checks, args.json, out)
 }
 
 #[cfg(target_os = "linux")]
@@ -103,7 +106,7 @@ fn print(checks: &[Check], json: bool, out: &mut dyn Write) -> io::Result<ExitCo
         let value = serde_json::json!({ "ok": failed == 0, "checks": checks });
         writeln!(out, "{value:#}")?;
     } else {
-        let color = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let color = environment::colour();
         let width = checks.iter().map(|c| c.name.len()).max().unwrap_or(0);
         for check in checks {
             writeln!(out, "{} {:width$}  {}", mark(check.status, color), check.name, check.found)?;

@@ -2,7 +2,6 @@
 
 use super::Failure;
 use crate::exit::ExitCode;
-use crate::report::escape;
 use crate::state::StateDir;
 use std::io::IsTerminal;
 
@@ -32,11 +31,6 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|e| Failure::new(ExitCode::Internal, &e))
 }
 
-/// Says something to the person at the terminal, on standard error.
-pub fn say(text: &str) {
-    eprintln!("{}", escape::terminal(text));
-}
-
 /// Standard error is a terminal that may move its cursor and use colour.
 pub fn lively() -> bool {
     std::io::stderr().is_terminal() && !plain()
@@ -45,6 +39,13 @@ pub fn lively() -> bool {
 /// Standard output may use colour.
 pub fn colour() -> bool {
     std::io::stdout().is_terminal() && !plain()
+}
+
+/// Columns of a report on standard output: the terminal's, or 110 for a file or a pipe.
+pub fn columns() -> usize {
+    const WIDEST: u16 = 110;
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    usize::from(size.map(|s| s.ws_col).filter(|columns| *columns > 0).unwrap_or(WIDEST).min(WIDEST))
 }
 
 /// `NO_COLOR` or `CI` asks for plain lines.

@@ -5,6 +5,7 @@ pub mod check;
 pub mod cluster;
 pub mod doctor;
 mod environment;
+mod output;
 pub mod plan;
 pub mod recover;
 pub mod report;
@@ -18,45 +19,36 @@ pub mod verify;
 
 use crate::exit::ExitCode;
 use crate::provider::local;
-use crate::report::escape;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
+use std::path::Path;
 
 /// Chaos and disaster-recovery drills for Kubernetes, with evidence that can be verified offline.
+///
+/// Exit codes of every command: 0 done, 3 wrong usage or a bad file, 5 refused before anything was
+/// harmed, 70 a bug in quakeproof. `quakeproof <COMMAND> --help` has those of its own.
 #[derive(Debug, Parser)]
-#[command(name = "quakeproof", version, disable_help_subcommand = true, arg_required_else_help = true)]
+#[command(name = "quakeproof", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
+// What a command does stands on its arguments, beside its exit codes.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check drill files; needs no cluster.
     Check(check::Args),
-    /// Resolve a drill into a plan; changes nothing.
     Plan(plan::Args),
-    /// Run drills and judge them.
     Run(run::Args),
-    /// End a run whose runner died: undo what it owes and judge what it saw.
     Recover(recover::Args),
-    /// End a run now: undo its fault and finish its evidence.
     Abort(abort::Args),
-    /// List runs.
     Runs(runs::RunsArgs),
-    /// Show one run.
     Show(show::ShowArgs),
-    /// Write a report of a run again, from its evidence.
     Report(report::ReportArgs),
-    /// Verify a run's evidence offline.
     Verify(verify::VerifyArgs),
-    /// Print a JSON Schema.
     Schema(schema::Args),
-    /// Say what this machine can and can't do, and what to do about it.
     Doctor(doctor::DoctorArgs),
-    /// Embedded clusters.
     Cluster(cluster::ClusterArgs),
-    /// Kubernetes and etcd binaries.
     Toolchain(toolchain::ToolchainArgs),
 }
 
@@ -90,7 +82,7 @@ impl Failure {
     }
 
     fn show(&self) {
-        eprintln!("{}", self.message.lines().map(escape::terminal).collect::<Vec<_>>().join("\n"));
+        output::say(&self.message);
     }
 }
 
@@ -102,7 +94,11 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     if let Some(code) = part_of_cluster(&args) {
         return code;
     }
-    let cli = match Cli::try_parse_from(args) {
+    let mut parser = Cli::command().bin_name(called_as(&args));
+    let parsed = parser
+        .try_get_matches_from_mut(args)
+        .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut parser)));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
@@ -113,6 +109,15 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         failure.show();
         failure.exit
     })
+}
+
+/// What a person types to come here: kubectl finds its plugins by the names of their files.
+fn called_as(args: &[OsString]) -> &'static str {
+    let file = args.first().map(Path::new).and_then(Path::file_name);
+    match file.and_then(|name| name.to_str()) {
+        Some("kubectl-quakeproof") => "kubectl quakeproof",
+        _ => "quakeproof",
+    }
 }
 
 /// Whether this process is to be the supervisor or agent of an embedded cluster.
@@ -128,13 +133,13 @@ fn part_of_cluster(args: &[OsString]) -> Option<ExitCode> {
 }
 
 fn execute(command: Command) -> Result<ExitCode, Failure> {
-    let (out, err) = (&mut std::io::stdout(), &mut std::io::stderr());
+    let (out, err) = (&mut output::Data, &mut output::Talk);
     let io = |e: std::io::Error| Failure::new(ExitCode::Internal, &e);
     match command {
         Command::Check(args) => check::run(&args, out, err).map_err(io),
         Command::Plan(args) => plan::run(&args, out, err).map_err(io),
         Command::Schema(args) => schema::run(&args, out).map_err(io),
-        Command::Doctor(args) => doctor::run(&args).map_err(io),
+        Command::Doctor(args) => doctor::run(&args, out).map_err(io),
         Command::Run(args) => run::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Abort(args) => abort::run(&args),

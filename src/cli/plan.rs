@@ -60,7 +60,9 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Resolves a drill and shows what would be done; changes nothing.
+/// Resolve a drill into a plan; changes nothing
+///
+/// Exit codes: 0 here is the plan, 3 the drill or an override is wrong, 5 what it needs is not available.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The drill file.
@@ -79,10 +81,10 @@ pub struct Args {
 /// When `out` or `err` can't be written to.
 pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<ExitCode> {
     let name = args.drill.to_string_lossy();
-    let text = match std::fs::read_to_string(&args.drill) {
+    let text = match drill::file::read(&args.drill) {
         Ok(text) => text,
         Err(e) => {
-            writeln!(err, "error: {}: can't be read: {e}", escape::terminal(&name))?;
+            writeln!(err, "error: {}: {e}", escape::terminal(&name))?;
             return Ok(ExitCode::Usage);
         }
     };

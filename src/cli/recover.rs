@@ -4,7 +4,7 @@ use super::{Failure, environment, session};
 use crate::exit::ExitCode;
 use crate::journal::entry::RunOutcome;
 
-/// End a run whose runner died: undo what it owes and judge what it saw.
+/// End a run whose runner died: undo what it owes and judge what it saw
 ///
 /// Exit codes: the judged one (0, 1, 2), 4 when an undo failed, 5 when the runner is still alive.
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,6 @@
 //! `quakeproof report`: the report of a run, in the format asked for.
 
-use super::runs::print;
+use super::output::{print, say};
 use crate::evidence::EvidenceError;
 use crate::evidence::load::load_with_head;
 use crate::exit::ExitCode;
@@ -22,7 +22,10 @@ pub enum Format {
     Json,
 }
 
-/// Writes the report of a run from its evidence; opens no connection.
+/// Write a report of a run again, from its evidence; opens no connection
+///
+/// Exit codes: 0 written, 3 no such run or of a newer format, 6 the evidence is damaged, 70 the report
+/// can't be written.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Directory of the run, its id, or the beginning of it
@@ -45,14 +48,14 @@ pub fn run(args: &ReportArgs, state: &StateDir) -> ExitCode {
     let dir = match state.resolve_run(&args.run) {
         Ok(dir) => dir,
         Err(e) => {
-            eprintln!("error: {e}");
+            say(&format!("error: {e}"));
             return ExitCode::Usage;
         }
     };
     let loaded = match load_with_head(&dir) {
         Ok(loaded) => loaded,
         Err(e) => {
-            eprintln!("error: {e}");
+            say(&format!("error: {e}"));
             return match e {
                 EvidenceError::NotARun { .. } | EvidenceError::Newer { .. } => ExitCode::Usage,
                 _ => ExitCode::Invalid,
@@ -64,7 +67,7 @@ pub fn run(args: &ReportArgs, state: &StateDir) -> ExitCode {
     match std::fs::write(file, text) {
         Ok(()) => ExitCode::Ok,
         Err(e) => {
-            eprintln!("error: {}: {e}", file.display());
+            say(&format!("error: {}: {e}", file.display()));
             ExitCode::Internal
         }
     }

@@ -1,7 +1,8 @@
 //! `run`: carry out drills and judge them.
 
-use super::{Failure, environment, plan, session};
+use super::{Failure, environment, output, plan, session};
 use crate::clock::{Clock, SystemClock};
+use crate::drill::file;
 use crate::durable::write_atomically;
 use crate::evidence::layout::RunDir;
 use crate::exit::ExitCode;
@@ -13,15 +14,17 @@ use crate::report::model::Report;
 use crate::runner::interrupt::Interrupt;
 use crate::runner::lifecycle::{self, RunError, RunRequest};
 use serde_json::json;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Run drills and judge them.
+/// Run drills and judge them
 ///
 /// Exit codes: 0 every objective met, 1 an objective missed, 2 inconclusive, 3 bad drill or usage,
 /// 4 something is left faulted, 5 refused before anything was harmed, 70 internal error,
-/// 130 interrupted and everything reverted.
+/// 130 interrupted and everything reverted. Of several drills, the first of 4, 70, 6, 1, 2, 5, 3, 130
+/// that occurred.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Drill files.
@@ -63,37 +66,76 @@ struct Ended {
 /// # Errors
 /// With a single drill: why it could not be run.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let many = args.drills.len() > 1;
+    if let [drill] = args.drills.as_slice() {
+        return Ok(run_one(drill, args.out.clone(), args)?.exit);
+    }
+    if let Some(out) = &args.out {
+        make_empty(out)?;
+    }
+    let names = subdirectories(&args.drills);
     let mut ends = Vec::new();
-    for drill in &args.drills {
-        let out = args.out.as_ref().map(|out| if many { out.join(stem(drill)) } else { out.clone() });
-        let ended = match run_one(drill, out, args) {
-            Ok(ended) => ended,
-            Err(failure) if many => {
-                failure.show();
-                Ended { drill: drill.clone(), dir: None, exit: failure.exit }
-            }
-            Err(failure) => return Err(failure),
-        };
+    for (drill, name) in args.drills.iter().zip(names) {
+        let out = args.out.as_ref().map(|out| out.join(name));
+        let ended = run_one(drill, out, args).unwrap_or_else(|failure| {
+            failure.show();
+            Ended { drill: drill.clone(), dir: None, exit: failure.exit }
+        });
+        let interrupted = ended.exit == ExitCode::Interrupted;
         ends.push(ended);
+        // Whoever interrupts means the call, not only the drill at hand.
+        if interrupted {
+            break;
+        }
     }
-    if let (true, Some(out)) = (many, &args.out) {
-        write_index(out, &ends)?;
+    let mut codes: Vec<_> = ends.iter().map(|e| e.exit).collect();
+    if let Some(out) = &args.out
+        && let Err(failure) = write_index(out, &args.drills, &ends)
+    {
+        failure.show();
+        codes.push(failure.exit);
     }
-    Ok(ExitCode::merge(&ends.iter().map(|e| e.exit).collect::<Vec<_>>()))
+    Ok(ExitCode::merge(&codes))
 }
 
-fn stem(drill: &Path) -> PathBuf {
-    drill.file_stem().map_or_else(|| PathBuf::from("drill"), PathBuf::from)
+/// One directory holds the runs of one call; an index must not take another's place.
+fn make_empty(out: &Path) -> Result<(), Failure> {
+    let refused = |what: String| Failure {
+        exit: ExitCode::Refused,
+        message: format!("error: {}: {what}\n  hint: choose another directory with `--out`", out.display()),
+    };
+    std::fs::create_dir_all(out).map_err(|e| refused(e.to_string()))?;
+    match std::fs::read_dir(out).map(|mut entries| entries.next().is_some()) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(refused("the directory is not empty".to_owned())),
+        Err(e) => Err(refused(e.to_string())),
+    }
 }
 
-fn write_index(out: &Path, ends: &[Ended]) -> Result<(), Failure> {
-    let runs: Vec<_> =
-        ends.iter().map(|e| json!({"drill": e.drill, "dir": e.dir, "exitCode": e.exit as u8})).collect();
+/// A name for each drill's run: that of its file, numbered where several share it.
+fn subdirectories(drills: &[PathBuf]) -> Vec<OsString> {
+    let mut names: Vec<OsString> = Vec::new();
+    for drill in drills {
+        let stem = drill.file_stem().unwrap_or(OsStr::new("drill"));
+        let numbered = (2..).map(|n: u32| {
+            let mut name = stem.to_owned();
+            name.push(format!("-{n}"));
+            name
+        });
+        let free = std::iter::once(stem.to_owned()).chain(numbered).find(|name| !names.contains(name));
+        names.extend(free);
+    }
+    names
+}
+
+/// A drill that the call did not come to has neither directory nor exit code.
+fn write_index(out: &Path, drills: &[PathBuf], ends: &[Ended]) -> Result<(), Failure> {
+    let ended = ends.iter().map(|e| json!({"drill": e.drill, "dir": e.dir, "exitCode": e.exit as u8}));
+    let left = drills[ends.len()..].iter().map(|d| json!({"drill": d, "dir": null, "exitCode": null}));
+    let runs: Vec<_> = ended.chain(left).collect();
     let text = format!("{:#}\n", json!({"formatVersion": "1.0", "runs": runs}));
-    std::fs::create_dir_all(out)
-        .and_then(|()| std::fs::write(out.join("index.json"), text))
-        .map_err(|e| Failure { exit: ExitCode::Refused, message: format!("{}: {e}", out.display()) })
+    let path = out.join("index.json");
+    write_atomically(&path, text.as_bytes())
+        .map_err(|e| Failure { exit: ExitCode::Internal, message: format!("error: {}: {e}", path.display()) })
 }
 
 fn run_one(drill: &Path, out: Option<PathBuf>, args: &Args) -> Result<Ended, Failure> {
@@ -162,7 +204,7 @@ fn run_one(drill: &Path, out: Option<PathBuf>, args: &Args) -> Result<Ended, Fai
 fn resolve_file(drill: &Path, overrides: &plan::Overrides) -> Result<(String, Plan), Failure> {
     let name = drill.to_string_lossy();
     let usage = |message: String| Failure { exit: ExitCode::Usage, message };
-    let text = std::fs::read_to_string(drill).map_err(|e| usage(format!("{name}: can't be read: {e}")))?;
+    let text = file::read(drill).map_err(|e| usage(format!("error: {name}: {e}")))?;
     let plan = overrides.input(&name, &text).and_then(resolve).map_err(|error| match &error {
         PlanError::Drill(errors) => Failure::laid_out(error.exit_code(), errors.to_string()),
         other => Failure::new(error.exit_code(), other),
@@ -198,12 +240,12 @@ async fn heed_signals(interrupt: Interrupt, run: String) {
         tokio::select! {
             _ = int.recv() => {
                 if interrupt.by().is_some() {
-                    environment::say(&format!(
+                    output::say(&format!(
                         "left as it is; the dead-man reverts what is injected, `quakeproof recover {run}` finishes the evidence"
                     ));
                     std::process::exit(ExitCode::Faulted as i32);
                 }
-                environment::say("ending the fault and finishing the evidence; once more leaves it to `recover`");
+                output::say("ending the fault and finishing the evidence; once more leaves it to `recover`");
                 interrupt.ask("SIGINT");
             }
             _ = term.recv() => interrupt.ask("SIGTERM"),

@@ -1,16 +1,17 @@
 //! `quakeproof runs`: which runs there are and how they stand.
 
+use super::output::{print, say};
 use crate::exit::ExitCode;
 use crate::report::escape::terminal;
 use crate::state::StateDir;
 use crate::state::runs::{RunRow, RunState, unique_prefix_lengths};
 use clap::Args;
 use serde::Serialize;
-use std::io::{self, Write};
+use std::io;
 use tabled::builder::Builder;
 use tabled::settings::Style;
 
-/// Arguments of `quakeproof runs`.
+/// List runs
 #[derive(Debug, Args)]
 pub struct RunsArgs {
     /// Print JSON
@@ -24,16 +25,16 @@ pub fn run(args: &RunsArgs, state: &StateDir) -> ExitCode {
     let rows = match state.list_runs() {
         Ok(rows) => rows,
         Err(e) => {
-            eprintln!("error: {e}");
+            say(&format!("error: {e}"));
             return ExitCode::Usage;
         }
     };
     if rows.is_empty() && !args.json {
-        eprintln!("no runs yet");
+        say("no runs yet");
         return ExitCode::Ok;
     }
     if let Some(open) = rows.iter().find(|row| row.state == RunState::Unfinished) {
-        eprintln!("run {} is unfinished; `quakeproof recover {}` ends it", open.id, open.id);
+        say(&format!("run {} is unfinished; `quakeproof recover {}` ends it", open.id, open.id));
     }
     let text = if args.json {
         serde_json::to_string_pretty(&rows).map(|json| json + "\n").map_err(io::Error::from)
@@ -41,17 +42,6 @@ pub fn run(args: &RunsArgs, state: &StateDir) -> ExitCode {
         Ok(table(&rows))
     };
     print(text)
-}
-
-/// Prints data; a reader that has closed the pipe has seen enough.
-pub(super) fn print(text: io::Result<String>) -> ExitCode {
-    match text.and_then(|text| io::stdout().lock().write_all(text.as_bytes())) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("error: standard output: {e}");
-            ExitCode::Internal
-        }
-        _ => ExitCode::Ok,
-    }
 }
 
 /// A value that serializes to a word, as that word; `-` for anything else.

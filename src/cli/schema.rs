@@ -4,7 +4,7 @@ use crate::drill::schema::{Format, schema_text};
 use crate::exit::ExitCode;
 use std::io::{self, Write};
 
-/// Prints the JSON Schema (draft-07) of a format.
+/// Print the JSON Schema (draft-07) of a format
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Which format.

@@ -1,6 +1,6 @@
 //! What `run`, `recover` and `abort` share: a provider, a display, the end of a run.
 
-use super::{Failure, environment, toolchain};
+use super::{Failure, environment, output, toolchain};
 use crate::agent::view::ClusterView;
 use crate::check::Verdict;
 use crate::clock::SystemClock;
@@ -28,8 +28,6 @@ use std::sync::Arc;
 
 /// Space that a run needs at least: evidence, a snapshot, and etcd's data twice.
 const SPACE_BYTES: u64 = 1 << 30;
-/// Columns of a report that goes to a file or a pipe.
-const WIDTH: usize = 110;
 
 /// A run that is on disk.
 pub struct Found {
@@ -45,7 +43,7 @@ pub struct Found {
 pub fn provider(plan: &Plan, state: &StateDir, offline: bool) -> Result<Arc<dyn Provider>, Failure> {
     state.ensure_space(SPACE_BYTES).map_err(|e| Failure::new(ExitCode::Refused, &e))?;
     let options = toolchain::options_from_env(offline);
-    let set = binaries::provide(&plan.cluster.versions, &options, &environment::say)
+    let set = binaries::provide(&plan.cluster.versions, &options, &output::say)
         .map_err(|e| Failure::new(e.exit_code(), &e))?;
     let local = LocalProvider::new(state.path(), set).map_err(|e| Failure::new(ExitCode::Internal, &e))?;
     Ok(Arc::new(local))
@@ -138,10 +136,14 @@ pub fn finish(dir: &RunDir, lock: DrillLock, end: &RunEnd, feed: &Feed) -> Resul
 
 /// Prints the report, and where the rest of it is.
 pub fn print_report(report: &Report, dir: &RunDir) {
-    let options = Options { colour: environment::colour(), width: WIDTH };
-    print!("{}", terminal::render(report, options));
-    println!("\n  report    {}", shown(dir.report_html()));
-    println!("  verify    quakeproof verify {}", shown(dir.path().to_owned()));
+    let options = Options { colour: environment::colour(), width: environment::columns() };
+    let text = format!(
+        "{}\n  report    {}\n  verify    quakeproof verify {}\n",
+        terminal::render(report, options),
+        shown(dir.report_html()),
+        shown(dir.path().to_owned())
+    );
+    output::print(Ok(text));
 }
 
 fn shown(path: PathBuf) -> String {

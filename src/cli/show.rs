@@ -1,6 +1,7 @@
 //! `quakeproof show`: one run, from its journal and its report.
 
-use super::runs::{print, word};
+use super::output::{print, say};
+use super::runs::word;
 use crate::exit::ExitCode;
 use crate::journal::entry::{Phase, RunOutcome};
 use crate::journal::reader;
@@ -15,7 +16,9 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Arguments of `quakeproof show`.
+/// Show one run, finished or not
+///
+/// Exit codes: 0 shown, 3 no such run, or its journal can't be read.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
     /// Run id, the beginning of one, or a run directory
@@ -32,7 +35,7 @@ pub fn run(args: &ShowArgs, state: &StateDir) -> ExitCode {
     let shown = match shown {
         Ok(shown) => shown,
         Err(what) => {
-            eprintln!("error: {what}");
+            say(&format!("error: {what}"));
             return ExitCode::Usage;
         }
     };

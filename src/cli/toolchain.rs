@@ -1,5 +1,6 @@
 //! `quakeproof toolchain`: the upstream binaries that embedded clusters are made of.
 
+use super::output::{Data, say};
 use crate::exit::ExitCode;
 use crate::plan::Versions;
 use crate::provider::binaries::{
@@ -13,7 +14,9 @@ use std::path::PathBuf;
 use tabled::settings::Style;
 use thiserror::Error;
 
-/// Arguments of `quakeproof toolchain`.
+/// Kubernetes and etcd binaries
+///
+/// Exit codes: 0 done, 3 wrong usage, 5 the binaries are not to be had.
 #[derive(Debug, Args)]
 pub struct ToolchainArgs {
     #[command(subcommand)]
@@ -133,7 +136,7 @@ pub fn options_from_env(offline: bool) -> ProvideOptions {
 /// [`ToolchainError`]; its exit code says what kind.
 pub fn run(args: &ToolchainArgs) -> Result<ExitCode, ToolchainError> {
     let offline = matches!(&args.command, ToolchainCommand::Provide(p) if p.offline);
-    run_with(args, options_from_env(offline), &mut io::stdout().lock(), &|line| eprintln!("{line}"))
+    run_with(args, options_from_env(offline), &mut Data, &say)
 }
 
 /// [`run`] with everything that it takes from its surroundings given.
@@ -197,7 +200,7 @@ fn list(args: &ListArgs, options: &ProvideOptions, out: &mut dyn Write) -> Resul
                 "directory": found.as_ref().map(|f| f.dir.display().to_string()),
             }));
             if let (Some(reason), false) = (reason, args.json) {
-                eprintln!("{reason}");
+                say(&reason);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `quakeproof verify`: whether a bundle's parts fit together and its findings follow from its records.
 
-use super::runs::print;
+use super::output::{print, say};
 use crate::evidence::publish::judge;
 use crate::evidence::verify::{VerifyReport, verify};
 use crate::exit::ExitCode;
@@ -10,7 +10,9 @@ use clap::Args;
 use std::fmt::Write as _;
 use std::io;
 
-/// Arguments of `quakeproof verify`.
+/// Verify a run's evidence offline; opens no connection
+///
+/// Exit codes: 0 valid, 6 invalid, 3 no such run or of a newer format.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
     /// Directory of the run, its id, or the beginning of it
@@ -33,7 +35,7 @@ pub fn run(args: &VerifyArgs, state: &StateDir) -> ExitCode {
     let report = match verified {
         Ok(report) => report,
         Err(e) => {
-            eprintln!("error: {e}");
+            say(&format!("error: {e}"));
             return ExitCode::Usage;
         }
     };

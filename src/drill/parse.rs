@@ -20,6 +20,15 @@ use std::ops::Range;
 /// Largest drill file that is read.
 pub const MAX_BYTES: usize = 1 << 20;
 
+/// Deepest nesting of a drill file.
+const MAX_DEPTH: usize = 32;
+
+/// Most values in a drill file, aliases followed.
+const MAX_NODES: usize = 20_000;
+
+/// Most anchors, and most aliases, in a drill file.
+const MAX_ALIASES: usize = 100;
+
 /// Most problems that are collected before reading on is given up.
 const MAX_PROBLEMS: usize = 20;
 
@@ -123,12 +132,12 @@ fn read_yaml(text: &str) -> Result<Node, Problem> {
 fn budget() -> serde_saphyr::Budget {
     let mut budget = serde_saphyr::Budget::default();
     budget.max_reader_input_bytes = Some(MAX_BYTES);
-    budget.max_depth = 32;
+    budget.max_depth = MAX_DEPTH;
     budget.max_documents = 1;
-    budget.max_nodes = 20_000;
-    budget.max_events = 60_000;
-    budget.max_aliases = 100;
-    budget.max_anchors = 100;
+    budget.max_nodes = MAX_NODES;
+    budget.max_events = 3 * MAX_NODES;
+    budget.max_aliases = MAX_ALIASES;
+    budget.max_anchors = MAX_ALIASES;
     budget
 }
 
@@ -145,6 +154,13 @@ fn yaml_problem(error: &serde_saphyr::Error, text: &str) -> Problem {
         | serde_saphyr::Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => {
             Problem::error("a second YAML document begins here", span)
                 .help("put each drill into its own file")
+        }
+        serde_saphyr::Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => {
+            Problem::error(format!("nested more than {MAX_DEPTH} levels deep"), span)
+        }
+        serde_saphyr::Error::Budget { .. } => {
+            Problem::error(format!("more than {MAX_NODES} values, or {MAX_ALIASES} anchors or aliases"), span)
+                .help("a drill is small: split it, and write values out instead of repeating aliases")
         }
         other => {
             let message = other.render_with_options(options);

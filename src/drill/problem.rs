@@ -1,6 +1,7 @@
 //! What is wrong with a drill file, and how it is shown.
 
 use crate::report::escape;
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 
@@ -51,7 +52,7 @@ impl Problem {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        let mut out = format!("{severity}: {}\n", escape::terminal(&self.title));
+        let mut out = format!("{severity}: {}\n", escape::terminal(&shortened(&self.title)));
         let name = escape::terminal(name);
         let Some(span) = &self.span else {
             let _ = writeln!(out, " --> {name}");
@@ -70,6 +71,15 @@ impl Problem {
             let _ = writeln!(out, "{gutter} = help: {}", escape::terminal(help));
         }
         out
+    }
+}
+
+/// A title quotes the file, which may hold a megabyte in one word.
+fn shortened(title: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 400;
+    match title.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &title[..end]).into(),
+        None => title.into(),
     }
 }
 
