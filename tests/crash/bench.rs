@@ -201,7 +201,8 @@ impl Bench {
     pub fn told(&self) -> String {
         let journal = fs::read_to_string(self.run_path().join("journal.jsonl")).unwrap_or_default();
         let stderr = fs::read_to_string(self.root.join("runner.stderr")).unwrap_or_default();
-        format!("{journal}\n{stderr}")
+        let agent = fs::read_to_string(self.cluster_dir().join("fake-agent.stderr")).unwrap_or_default();
+        format!("{journal}\n{stderr}\n{agent}")
     }
 
     /// Ends the run from this process, as the command does.
@@ -267,7 +268,7 @@ impl Bench {
         let client = AgentClient::new(&self.cluster_dir());
         match block_on(client.request(&Request::List, PATIENCE)) {
             Ok(Response::Injections { injections }) => injections.into_iter().map(|h| h.state).collect(),
-            other => panic!("{other:?}"),
+            other => panic!("{other:?}\n{}", self.told()),
         }
     }
 

@@ -71,10 +71,14 @@ pub fn kill_agent(dir: &Path) {
     }
 }
 
-/// A zombie has given back everything; its command line is gone before that.
+/// Every thread has: the first may be a zombie, and the command line gone, while another
+/// still holds what they share.
 fn has_ended(pid: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
+    })
 }
 
 impl Provider for FakeProvider {
