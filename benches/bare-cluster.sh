@@ -2,7 +2,8 @@
 # The yardstick of `make bench`: starts 3 etcd members, 2 API servers, a controller manager and a scheduler
 # by hand, with TLS everywhere, and prints the seconds from the first process to: every readyz ok, first write
 # acknowledged, both controllers leading. Keys and configuration are made before the clock starts.
-# Runs in network, mount and pid namespaces of its own; all processes end with it.
+# Same topology as the embedded cluster: a network namespace per host, joined by one bridge. Runs in network,
+# mount and pid namespaces of its own; all processes end with it.
 #   benches/bare-cluster.sh KUBERNETES_DIR ETCD_DIR
 set -euo pipefail
 if [ "${3:-}" != inside ]; then
@@ -15,8 +16,8 @@ kubernetes="$1" etcd="$2"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-ip link set lo up
-for host in 11 12 13 21 22; do ip address add "10.217.0.$host/32" dev lo; done
+# Named namespaces need a writable /run.
+mount -t tmpfs none /run
 
 openssl_quiet() { openssl "$@" 2>>openssl.log; }
 key() { openssl_quiet ecparam -name prime256v1 -genkey -noout -out "$1.key"; }
@@ -72,9 +73,29 @@ write() {
     -d '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"first"}}'
 }
 
+on() { # host, command…
+  local host="$1"
+  shift
+  exec nsenter --net="/run/netns/h$host" "$@"
+}
+
 start="$(date +%s%N)"
+ip link set lo up
+ip link add br0 type bridge
+ip address add 10.217.0.1/24 dev br0
+ip link set br0 up
+for host in 11 12 13 21 22 31 41; do
+  ip netns add "h$host"
+  ip link add "v$host" type veth peer name eth0 netns "h$host"
+  ip link set "v$host" master br0 up
+  ip -n "h$host" -batch - <<BATCH
+link set lo up
+address add 10.217.0.$host/24 dev eth0
+link set eth0 up
+BATCH
+done
 for member in 11 12 13; do
-  "$etcd/etcd" --name="etcd-$member" --data-dir="data-$member" \
+  on "$member" "$etcd/etcd" --name="etcd-$member" --data-dir="data-$member" \
     --listen-client-urls="https://10.217.0.$member:2379" --advertise-client-urls="https://10.217.0.$member:2379" \
     --listen-peer-urls="https://10.217.0.$member:2380" --initial-advertise-peer-urls="https://10.217.0.$member:2380" \
     --initial-cluster=etcd-11=https://10.217.0.11:2380,etcd-12=https://10.217.0.12:2380,etcd-13=https://10.217.0.13:2380 \
@@ -83,7 +104,7 @@ for member in 11 12 13; do
     >"etcd-$member.log" 2>&1 &
 done
 for server in 21 22; do
-  "$kubernetes/kube-apiserver" --secure-port=6443 --bind-address="10.217.0.$server" --advertise-address="10.217.0.$server" \
+  on "$server" "$kubernetes/kube-apiserver" --secure-port=6443 --bind-address="10.217.0.$server" --advertise-address="10.217.0.$server" \
     --etcd-servers=https://10.217.0.11:2379,https://10.217.0.12:2379,https://10.217.0.13:2379 \
     --etcd-cafile=etcd-ca.crt --etcd-certfile=etcd.crt --etcd-keyfile=etcd.key \
     --tls-cert-file=apiserver.crt --tls-private-key-file=apiserver.key --client-ca-file=ca.crt \
@@ -91,15 +112,15 @@ for server in 21 22; do
     --service-account-signing-key-file=sa.key --authorization-mode=Node,RBAC --service-cluster-ip-range=10.96.0.0/16 \
     >"apiserver-$server.log" 2>&1 &
 done
-controller() { # name, arguments…
-  local name="$1"
-  shift
-  "$kubernetes/$name" --kubeconfig="$name.conf" --authentication-kubeconfig="$name.conf" --authorization-kubeconfig="$name.conf" \
+controller() { # host, name, arguments…
+  local host="$1" name="$2"
+  shift 2
+  on "$host" "$kubernetes/$name" --kubeconfig="$name.conf" --authentication-kubeconfig="$name.conf" --authorization-kubeconfig="$name.conf" \
     --authentication-skip-lookup=true --client-ca-file=ca.crt --leader-elect=true "$@" >"$name.log" 2>&1 &
 }
-controller kube-controller-manager --use-service-account-credentials=true \
+controller 31 kube-controller-manager --use-service-account-credentials=true \
   --service-account-private-key-file=sa.key --root-ca-file=ca.crt
-controller kube-scheduler
+controller 41 kube-scheduler
 
 until_ok api 21 /readyz
 until_ok api 22 /readyz

@@ -8,7 +8,7 @@ use fake_provider::control::FakeControl;
 use fake_provider::state::{FakeState, IN_USE, ORIGINAL, planned};
 use fake_provider::static_pods::FakeStaticPods;
 use fake_provider::view::FakeClusterView;
-use fake_provider::{Die, FakeHandle, spawn};
+use fake_provider::{Die, FakeHandle, guard_token, spawn};
 use quakeproof::agent::execute::{UndoError, UndoOps, execute};
 use quakeproof::agent::protocol::{Held, HeldState, Request, Response};
 use quakeproof::agent::server::agent_dir;
@@ -19,7 +19,6 @@ use quakeproof::clock::SystemClock;
 use quakeproof::drill::spec::{ProviderKind, Topology};
 use quakeproof::fault::lose_etcd::{LoseEtcd, Members, lost_slot};
 use quakeproof::fault::{Fault, FaultContext, FaultError, Injection};
-use quakeproof::guard::GuardToken;
 use quakeproof::plan::{PlannedCluster, PlannedComponent, Versions};
 use quakeproof::provider::component::{ComponentControl, ComponentId, DataSlot, Role, Tool, ToolRun};
 use quakeproof::provider::{Provider, ProviderError};
@@ -91,7 +90,8 @@ impl Bench {
     async fn inject(&self) {
         let (control, view) = (FakeControl::new(&self.dir), FakeClusterView::new(&self.dir));
         let context = FaultContext { control: &control, view: &view };
-        FAULT.inject(context, &GuardToken::for_tests(), self.injection()).await.unwrap();
+        let guard = guard_token(&self.run, &control).await;
+        FAULT.inject(context, &guard, self.injection()).await.unwrap();
         FAULT.verify_injected(context, self.injection()).await.unwrap();
         assert!(!self.agent.state().is_whole());
     }
@@ -414,6 +414,18 @@ async fn without_the_loss_it_is_not_taken_for_injected() {
     assert!(matches!(ended, Err(FaultError::NotSeen { .. })), "{ended:?}");
 }
 
+#[tokio::test]
+async fn the_right_of_another_run_injects_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let bench = Bench::new(dir.path(), Die::Never);
+    let (control, view) = (FakeControl::new(dir.path()), FakeClusterView::new(dir.path()));
+    let context = FaultContext { control: &control, view: &view };
+    let guard = guard_token("run-2", &control).await;
+    let refused = FAULT.inject(context, &guard, bench.injection()).await;
+    assert!(matches!(refused, Err(FaultError::NotAuthorized { .. })), "{refused:?}");
+    assert_eq!(bench.state().operations, []);
+}
+
 struct StaticPods {
     _dir: tempfile::TempDir,
     pods: FakeStaticPods,
@@ -440,7 +452,8 @@ async fn nothing_in_the_loss_of_etcd_assumes_processes() {
     let components = planned();
     let injection = Injection { run: "r", id: &id, targets: &targets, components: &components };
     let before = node.pods.list().await.unwrap();
-    FAULT.inject(node.context(), &GuardToken::for_tests(), injection).await.unwrap();
+    let guard = guard_token(injection.run, &node.pods).await;
+    FAULT.inject(node.context(), &guard, injection).await.unwrap();
     FAULT.verify_injected(node.context(), injection).await.unwrap();
     assert_eq!(node.pods.served(), None);
     execute(&FAULT.undo(&injection, WITHIN_NS), &node.ops, &SystemClock::new()).await.unwrap();
@@ -458,7 +471,8 @@ async fn original_data_under_api_servers_that_lived_on_is_not_taken_for_undone()
     let (id, targets) = (InjectionId("0-loseEtcd".to_owned()), [ComponentId("etcd-1".to_owned())]);
     let components = planned();
     let injection = Injection { run: "r", id: &id, targets: &targets, components: &components };
-    FAULT.inject(node.context(), &GuardToken::for_tests(), injection).await.unwrap();
+    let guard = guard_token(injection.run, &node.pods).await;
+    FAULT.inject(node.context(), &guard, injection).await.unwrap();
     // etcd comes up empty, and an API server is started on that.
     node.pods.start(&targets[0]).await.unwrap();
     let api_servers: Vec<_> = components.iter().filter(|c| c.role == Role::KubeApiserver).collect();

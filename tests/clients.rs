@@ -6,6 +6,7 @@ mod bare_cluster;
 
 use bare_cluster::{API_SERVER, BareCluster, ETCD, Pki, eventually};
 use hyper::Method;
+use quakeproof::agent::view::{ClusterView as _, Look};
 use quakeproof::client::context::{ClientContext, ClientSignal, Sample};
 use quakeproof::client::failure::FailureClass;
 use quakeproof::client::http::{HttpClient, HttpFailure};
@@ -273,9 +274,9 @@ async fn lose_and_restore(kubernetes: &str, etcd: &str, bump: Option<u64>) -> Re
     let view = LiveView::new(cluster.clone());
     let mut load = Load::start(&cluster).await;
     load.acknowledged(60).await;
-    assert_eq!(view.list_equals_etcd().await, Ok(None), "before the loss");
-    assert_eq!(view.etcd_healthy(&ComponentId(ETCD.to_owned())).await, Ok(None));
-    assert_eq!(view.api_ready(&ComponentId(API_SERVER.to_owned())).await, Ok(None));
+    assert!(matches!(view.list_equals_etcd().await, Look::Holds(_)), "before the loss");
+    assert!(matches!(view.etcd_healthy(&ComponentId(ETCD.to_owned())).await, Look::Holds(_)));
+    assert!(matches!(view.api_ready(&ComponentId(API_SERVER.to_owned())).await, Look::Holds(_)));
     let within = Duration::from_secs(2);
     check_api_ready(&*cluster, within).await.unwrap();
     check_write_succeeds(&*cluster, "default", within).await.unwrap();
@@ -286,7 +287,8 @@ async fn lose_and_restore(kubernetes: &str, etcd: &str, bump: Option<u64>) -> Re
     let revision_before = cluster.etcd_client().status(within).await.unwrap().header.revision;
     let lost_at = clock.mono();
     cluster.kill_etcd();
-    assert!(view.etcd_healthy(&ComponentId(ETCD.to_owned())).await.unwrap().unwrap().contains("refused"));
+    let gone = view.etcd_healthy(&ComponentId(ETCD.to_owned())).await;
+    assert!(matches!(&gone, Look::Fails(why) if why.contains("refused")), "{gone}");
     cluster.restore_snapshot("backup.db", "restored", bump);
     cluster.start_etcd("restored").await;
     let served_at = clock.mono();
@@ -299,7 +301,11 @@ async fn lose_and_restore(kubernetes: &str, etcd: &str, bump: Option<u64>) -> Re
     load.heard_above(&["watch", "etcd-watch"], revision_before).await;
     load.acknowledged(60).await;
     load.heard_above(&["list-unset", "list-zero", "list-pages", "truth"], revision_before).await;
-    let view_now = view.list_equals_etcd().await.unwrap();
+    let view_now = match view.list_equals_etcd().await {
+        Look::Holds(_) => None,
+        Look::Fails(difference) => Some(difference),
+        Look::Unknown(why) => panic!("nothing could be seen: {why}"),
+    };
     let histories = load.stop().await;
     let end = clock.mono();
     let restored =
@@ -450,8 +456,7 @@ async fn a_restore_with_bump_makes_every_watch_start_over_and_converge() {
     );
     for client in ["watch", "etcd-watch"] {
         // Its view: the last list, and what came after it.
-        let (first, answer) =
-            histories.answers(client).filter(|(_, a)| a.revision > Some(BUMP)).next().unwrap();
+        let (first, answer) = histories.answers(client).find(|(_, a)| a.revision > Some(BUMP)).unwrap();
         let mut ids: BTreeSet<u64> = match (&answer.ids, &answer.objects) {
             (Some(ids), _) => ids.0.clone(),
             (None, Some(objects)) => objects.iter().map(|(id, _)| *id).collect(),

@@ -321,6 +321,32 @@ fn what_can_not_come_up_is_refused_with_a_hint_and_leaves_nothing() {
     ran.refused(5, &["make a user namespace", "hint: namespaces are not allowed here"]);
 }
 
+/// What a container engine does to a machine: it drops what is forwarded, and has
+/// bridged traffic filtered as well. The fabric is in a network namespace of its own.
+#[test]
+fn a_container_engines_firewall_does_not_reach_into_the_fabric() {
+    let lab = Lab::new();
+    let script = r#"
+        ip link set lo up
+        nft add table inet engine
+        nft 'add chain inet engine forward { type filter hook forward priority 0; policy drop; }'
+        nft add table bridge engine
+        nft 'add chain bridge engine forward { type filter hook forward priority 0; policy drop; }'
+        bridged=/proc/sys/net/bridge/bridge-nf-call-iptables
+        [ ! -e $bridged ] || echo 1 > $bridged
+        exec "$0" cluster up engine
+    "#;
+    let up = lab.command(["up", "engine"]);
+    let mut machine = Command::new("unshare");
+    let root = Ran::of(Command::new("id").arg("-u")).succeeded().trim() == "0";
+    machine.args(if root { &["--net"][..] } else { &["--map-root-user", "--net"][..] });
+    machine.args(["sh", "-e", "-c", script, QUAKEPROOF]);
+    machine.envs(up.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+    Ran::of(&mut machine).succeeded();
+    assert_eq!(lab.states(), [("engine".to_owned(), "running".to_owned())]);
+    lab.cluster(["down", "engine"]).succeeded();
+}
+
 #[test]
 fn a_cluster_whose_launcher_dies_before_it_is_ready_dies_too() {
     let lab = Lab::new();
@@ -334,6 +360,15 @@ fn a_cluster_whose_launcher_dies_before_it_is_ready_dies_too() {
     assert_eq!(lab.states(), [("orphan".to_owned(), "dead".to_owned())]);
     lab.cluster(["down", "orphan"]).succeeded();
     assert!(!lab.cluster_dir("orphan").exists());
+
+    // An interrupted launcher cleans up by itself.
+    let up = lab.command(["up", "orphan"]).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("the supervisor is known", SOON, || identity.exists());
+    let supervisor = lab.supervisor_pid("orphan");
+    Ran::of(Command::new("kill").args(["-INT", &up.id().to_string()])).succeeded();
+    let ran = Ran::from(up.wait_with_output().unwrap());
+    ran.refused(130, &["interrupted; what had been made is removed"]);
+    assert!(!runs(supervisor) && !lab.cluster_dir("orphan").exists());
 }
 
 /// `cluster up` as an unprivileged user in a changed root, where the kernel makes

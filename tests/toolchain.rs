@@ -6,13 +6,13 @@ mod file_server;
 mod skip;
 
 use file_server::{FileServer, Served};
+use quakeproof::digest::sha256_hex;
 use quakeproof::exit::ExitCode;
 use quakeproof::plan::Versions;
 use quakeproof::provider::binaries::{
     BinariesError, BinarySet, Origin, Product, ProvideOptions, Release, Scrutiny, Source, etcd_for, locate,
     pinned_pairs, provide,
 };
-use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
@@ -33,10 +33,6 @@ fn versions() -> Versions {
 
 fn arch() -> &'static str {
     if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" }
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    hex::encode(Sha256::digest(bytes))
 }
 
 /// A cache, a stand-in for Go, and what was said.
@@ -106,7 +102,7 @@ fn kubernetes_files() -> HashMap<String, Served> {
     for name in &BINARIES[..4] {
         let path = format!("/{}/bin/linux/{}/{name}", versions().kubernetes, arch());
         let bytes = format!("official {name}").into_bytes();
-        files.insert(format!("{path}.sha256"), sha256(&bytes).into_bytes().into());
+        files.insert(format!("{path}.sha256"), sha256_hex(&bytes).into_bytes().into());
         files.insert(path, bytes.into());
     }
     files
@@ -126,7 +122,7 @@ fn etcd_files() -> HashMap<String, Served> {
         tar.append_data(&mut header, format!("{stem}/{name}"), bytes.as_bytes()).expect("appends");
     }
     let archive = tar.into_inner().and_then(|gzip| gzip.finish()).expect("an archive");
-    let sums = format!("{}  other.tar.gz\n{}  {stem}.tar.gz\n", "0".repeat(64), sha256(&archive));
+    let sums = format!("{}  other.tar.gz\n{}  {stem}.tar.gz\n", "0".repeat(64), sha256_hex(&archive));
     HashMap::from([
         (format!("/{version}/SHA256SUMS"), sums.into_bytes().into()),
         (format!("/{version}/{stem}.tar.gz"), archive.into()),

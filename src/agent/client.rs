@@ -3,6 +3,7 @@
 
 use super::protocol::{Request, Response};
 use super::server::{MAX_LINE_BYTES, socket_path};
+use super::undo::InjectionId;
 use crate::provider::component::ControlError;
 use crate::unix_socket::ShortPath;
 use std::io;
@@ -37,13 +38,12 @@ impl AgentClient {
     /// # Errors
     /// As [`Self::request`].
     pub async fn ask(&self, request: &Request) -> Result<Response, ControlError> {
-        let mut timeout = ANSWER_WITHIN;
-        if let Request::Revert { run, injection } = request
-            && let Response::Injections { injections } = self.request(&Request::List, timeout).await?
-            && let Some(held) = injections.iter().find(|h| h.run == *run && h.injection == *injection)
-        {
-            timeout += Duration::from_nanos(held.within_ns);
-        }
+        let timeout = match request {
+            Request::Revert { run, injection } => {
+                revert_within(run, injection, &self.request(&Request::List, ANSWER_WITHIN).await?)
+            }
+            _ => ANSWER_WITHIN,
+        };
         self.request(request, timeout).await
     }
 
@@ -90,5 +90,36 @@ impl AgentClient {
             ));
         }
         Ok(serde_json::from_slice(&answer)?)
+    }
+}
+
+/// How long to wait for the end of an undo, by what the agent says of its injections.
+fn revert_within(run: &str, injection: &InjectionId, held: &Response) -> Duration {
+    let Response::Injections { injections } = held else { return ANSWER_WITHIN };
+    let own = injections.iter().find(|h| h.run == run && h.injection == *injection);
+    ANSWER_WITHIN + Duration::from_nanos(own.map_or(0, |h| h.within_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::protocol::{Held, HeldState};
+    use crate::agent::undo::OnLapse;
+    use crate::clock::MonoNs;
+
+    #[test]
+    fn a_revert_is_awaited_for_longer_by_the_time_that_its_own_undo_declares() {
+        let id = InjectionId("2-loseEtcd".to_owned());
+        let held = |run: &str, seconds: u64| Held {
+            run: run.to_owned(),
+            injection: id.clone(),
+            on_lapse: OnLapse::Revert,
+            state: HeldState::Armed,
+            expires_ns: MonoNs(0),
+            within_ns: seconds * 1_000_000_000,
+        };
+        let list = Response::Injections { injections: vec![held("run-1", 500), held("run-2", 90)] };
+        assert_eq!(revert_within("run-2", &id, &list), ANSWER_WITHIN + Duration::from_secs(90));
+        assert_eq!(revert_within("run-3", &id, &list), ANSWER_WITHIN);
     }
 }

@@ -308,11 +308,18 @@ impl Machine {
         let Some(lease) = self.find(run, injection) else { return unknown(run, injection) };
         match &lease.standing {
             Standing::Discharged => Decision::answer(Response::Done),
-            Standing::Undone { .. } => Decision::answer(self.outcome(&lease.key)),
+            Standing::Undone { by_lapse: false, .. } | Standing::Undone { during: None, .. } => {
+                Decision::answer(self.outcome(&lease.key))
+            }
             Standing::Undoing { .. } => {
                 Decision { answer: Answer::WhenUndone(lease.key.clone()), ..Decision::answer(Response::Done) }
             }
-            Standing::Armed | Standing::Lapsed | Standing::Failed { .. } => {
+            // A runner that stood still past its lease may have gone on and disturbed again what
+            // was undone without it; only from here on it is known to be done with that.
+            Standing::Undone { by_lapse: true, .. }
+            | Standing::Armed
+            | Standing::Lapsed
+            | Standing::Failed { .. } => {
                 if !self.busy().is_disjoint(&lease.components()) {
                     return Decision::refuse(format!(
                         "another undo acts on components of injection {injection}; ask again when it has ended"

@@ -197,6 +197,19 @@ fn reverting_answers_with_the_one_undo_that_was_carried_out() {
 }
 
 #[test]
+fn what_was_undone_on_lapse_is_undone_anew_on_request_once() {
+    let mut bench = Bench::new();
+    bench.ask(&arm("a", OnLapse::Revert, "etcd-1"), 0);
+    assert_eq!(bench.tick(TTL), [key("a")]);
+    bench.finish("a", Ok(()), TTL + 1);
+    let now = TTL + 2;
+    assert_eq!(bench.take(bench.machine.request(&revert("a"), MonoNs(now)), now).0, [key("a")]);
+    bench.finish("a", Ok(()), now + 1);
+    let done = Response::Reverted { started_ns: MonoNs(now), finished_ns: MonoNs(now + 1) };
+    assert_eq!(bench.ask(&revert("a"), now + 2), done);
+}
+
+#[test]
 fn a_failing_undo_is_tried_a_few_times_by_itself_and_then_only_on_request() {
     let mut bench = Bench::new();
     bench.ask(&arm("a", OnLapse::Revert, "etcd-1"), 0);

@@ -33,7 +33,8 @@ pub enum Request {
         /// Run that owns the leases.
         run: String,
     },
-    /// Carries out an undo now and answers when that has ended. `Done` when nothing is owed
+    /// Carries out an undo now and answers when that has ended; also one that was carried out
+    /// on lapse, since the run may have gone on after it. `Done` when nothing is owed
     /// any more because the injection was discharged, or undone before the machine rebooted.
     Revert {
         /// Run that owns the lease.

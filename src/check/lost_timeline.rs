@@ -50,7 +50,11 @@ pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &NoClientOnLo
             let phases: Vec<&str> =
                 seen.phases.iter().filter(|p| p.is_wrong()).map(|p| p.phase.words()).collect();
             let reason = phase.reason.clone().unwrap_or_default();
-            wrong.push(format!("{} ({}; {})", log.name(), phases.join(" and "), reason));
+            let phases = match phases.as_slice() {
+                [one] => one,
+                _ => "in both phases",
+            };
+            wrong.push(format!("{} ({phases}; {reason})", log.name()));
             finding.evidence.extend(seen.phases.iter().filter_map(|p| p.first_wrong.clone()));
         } else if let Some(phase) = seen.phases.iter().find(|p| p.observed == ObservedView::Unknown) {
             let reason = phase.reason.clone().unwrap_or_default();

@@ -5,11 +5,11 @@ use super::{Failure, environment, output};
 use crate::exit::ExitCode;
 use crate::guard::lock::LockRecord;
 use crate::journal::entry::RunOutcome;
-use crate::journal::{reader, summary::RunSummary};
 use crate::state::StateDir;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use std::time::Duration;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::io;
+use std::os::fd::OwnedFd;
 
 /// End a run now: undo its fault and finish its evidence
 ///
@@ -21,9 +21,6 @@ pub struct Args {
     run: Option<String>,
 }
 
-/// Time between two looks at whether the runner is done; its journal's lock can only be polled.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-
 /// Runs the command.
 ///
 /// # Errors
@@ -32,40 +29,51 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let state = environment::state_dir()?;
     let found = session::find_run(&state, args.run.as_deref())?;
     if session::is_alive(&found)? {
-        tell_runner(&state, &found)?;
+        let runner = tell_runner(&state, &found)?;
         output::say(&format!("run {} was told to end; waiting for it", found.id));
-        while session::is_alive(&found)? {
-            std::thread::sleep(LOOK_EVERY);
+        await_end(&runner).map_err(|e| refused(format!("the runner can't be waited for: {e}")))?;
+        if let Some(outcome) = session::outcome(&found) {
+            return Ok(exit_code(outcome));
         }
     }
-    let outcome = match closed(&found)? {
-        Some(outcome) => {
-            output::say(&format!("run {} has ended", found.id));
-            outcome
-        }
-        None => {
-            let (end, report) = session::end_run(&state, &found, false, "abort")?;
-            session::print_report(&report, &found.dir);
-            end.outcome
-        }
-    };
-    Ok(if outcome == RunOutcome::Faulted { ExitCode::Faulted } else { ExitCode::Ok })
+    if let Some((outcome, _)) = session::sealed(&found)? {
+        return Ok(exit_code(outcome));
+    }
+    let (end, report) = session::end_run(&state, &found, false, "abort")?;
+    session::print_report(&report, &found.dir);
+    Ok(exit_code(end.outcome))
 }
 
-/// How the run ended; `None` when its runner died instead.
-fn closed(found: &Found) -> Result<Option<RunOutcome>, Failure> {
-    let journal = reader::read(&found.dir.journal()).map_err(|e| Failure::new(ExitCode::Usage, &e))?;
-    Ok(RunSummary::of(&journal.entries).closed.map(|closed| closed.outcome))
+fn exit_code(outcome: RunOutcome) -> ExitCode {
+    if outcome == RunOutcome::Faulted { ExitCode::Faulted } else { ExitCode::Ok }
+}
+
+fn refused(message: String) -> Failure {
+    Failure { exit: ExitCode::Refused, message }
 }
 
 /// The lock names the runner's process; that the journal is being written says that it lives.
-fn tell_runner(state: &StateDir, found: &Found) -> Result<(), Failure> {
-    let refused = |message: String| Failure { exit: ExitCode::Refused, message };
+/// Returns a handle on that very process.
+fn tell_runner(state: &StateDir, found: &Found) -> Result<OwnedFd, Failure> {
     let cluster = session::cluster_name(&found.plan, &found.id);
     let record = LockRecord::read(state, &cluster).map_err(|e| Failure::new(ExitCode::Refused, &e))?;
     let record = record
-        .filter(|record| record.run == found.id && record.pid > 1)
+        .filter(|record| record.run == found.id)
         .ok_or_else(|| refused(format!("cluster `{cluster}` is not locked by run {}", found.id)))?;
-    let pid = Pid::from_raw(i32::try_from(record.pid).unwrap_or(i32::MAX));
-    kill(pid, Signal::SIGTERM).map_err(|e| refused(format!("the runner (pid {pid}) can't be told: {e}")))
+    let untold = |e: io::Error| refused(format!("the runner (pid {}) can't be told: {e}", record.pid));
+    let pid = i32::try_from(record.pid).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| untold(io::ErrorKind::NotFound.into()))?;
+    let runner = pidfd_open(pid, PidfdFlags::empty()).map_err(|e| untold(e.into()))?;
+    pidfd_send_signal(&runner, Signal::TERM).map_err(|e| untold(e.into()))?;
+    Ok(runner)
+}
+
+/// Until the process is gone: by then its evidence is finished, not only its journal.
+fn await_end(runner: &OwnedFd) -> io::Result<()> {
+    loop {
+        match poll(&mut [PollFd::new(runner, PollFlags::IN)], None) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return other.map(drop).map_err(io::Error::from),
+        }
+    }
 }

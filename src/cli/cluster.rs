@@ -140,6 +140,9 @@ pub enum ClusterError {
     /// There are no binaries of that version.
     #[error(transparent)]
     Binaries(#[from] BinariesError),
+    /// SIGINT while the cluster came up.
+    #[error("interrupted; what had been made is removed")]
+    Interrupted,
     /// Nothing is known of that version.
     #[error(
         "no etcd version is pinned for Kubernetes {kubernetes}; pinned are {known}\n  hint: name one with `--etcd-version`"
@@ -156,6 +159,7 @@ impl ClusterError {
     fn exit_code(&self) -> ExitCode {
         match self {
             ClusterError::UnknownVersion { .. } => ExitCode::Usage,
+            ClusterError::Interrupted => ExitCode::Interrupted,
             ClusterError::Print(_) => ExitCode::Internal,
             ClusterError::InUse { .. } | ClusterError::Provider(_) | ClusterError::Binaries(_) => {
                 ExitCode::Refused
@@ -211,7 +215,18 @@ fn up(args: &UpArgs, state_dir: &Path) -> Result<(), ClusterError> {
         components: components(topology),
         topology,
     };
-    let cluster = runtime()?.block_on(provider.up(&args.name, &plan, &talk))?;
+    let cluster = runtime()?.block_on(async {
+        tokio::select! {
+            // In this order: a name that is taken is refused before an interrupt could remove what has it.
+            biased;
+            made = provider.up(&args.name, &plan, &talk) => made.map_err(ClusterError::from),
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted.map_err(io_failed("listen for an interrupt"))?;
+                provider.down(&args.name, &talk).await?;
+                Err(ClusterError::Interrupted)
+            }
+        }
+    })?;
     talk(&format!(
         "cluster {0} is ready; `eval \"$(quakeproof cluster env {0})\"` points kubectl at it",
         cluster.name()

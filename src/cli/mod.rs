@@ -1,21 +1,21 @@
 //! One file per command; the only code that prints, reads the environment, or exits.
 
-mod abort;
-mod check;
-mod cluster;
-mod doctor;
+pub mod abort;
+pub mod check;
+pub mod cluster;
+pub mod doctor;
 mod environment;
 mod output;
-mod plan;
-mod recover;
-mod report;
-mod run;
-mod runs;
-mod schema;
+pub mod plan;
+pub mod recover;
+pub mod report;
+pub mod run;
+pub mod runs;
+pub mod schema;
 mod session;
-mod show;
-mod toolchain;
-mod verify;
+pub mod show;
+pub mod toolchain;
+pub mod verify;
 
 use crate::exit::ExitCode;
 use crate::provider::local;

@@ -3,8 +3,8 @@
 use super::{Failure, environment, output, plan, session};
 use crate::clock::{Clock, SystemClock};
 use crate::drill::file;
+use crate::durable::write_atomically;
 use crate::evidence::layout::RunDir;
-use crate::evidence::manifest::write_atomically;
 use crate::exit::ExitCode;
 use crate::guard::lock::DrillLock;
 use crate::journal::entry::RunOutcome;
@@ -12,7 +12,7 @@ use crate::plan::resolve::{PlanError, resolve};
 use crate::plan::{Plan, digest};
 use crate::report::model::Report;
 use crate::runner::interrupt::Interrupt;
-use crate::runner::lifecycle::{self, RunRequest};
+use crate::runner::lifecycle::{self, RunError, RunRequest};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -181,6 +181,11 @@ fn run_one(drill: &Path, out: Option<PathBuf>, args: &Args) -> Result<Ended, Fai
         signals.abort();
         end
     });
+    if let Err(error @ RunError::NotBegun(_)) = &end {
+        // Nothing was done, so nothing keeps the next run off the cluster.
+        lock.release().map_err(|e| refused(&e))?;
+        return Err(refused(error));
+    }
     let end = end.map_err(|e| Failure {
         exit: ExitCode::Faulted,
         message: format!(

@@ -110,6 +110,12 @@ pub fn sealed(found: &Found) -> Result<Option<(RunOutcome, Report)>, Failure> {
     }
 }
 
+/// How the run ended; `None` while it was not closed.
+pub fn outcome(found: &Found) -> Option<RunOutcome> {
+    let journal = reader::read(&found.dir.journal()).ok()?;
+    RunSummary::of(&journal.entries).closed.map(|closed| closed.outcome)
+}
+
 /// Ends a run whose runner is gone, judges it and writes its reports.
 pub fn end_run(
     state: &StateDir,
@@ -178,8 +184,8 @@ pub fn judged(report: &Report) -> ExitCode {
     }
 }
 
-/// Who asked the run to end; `None` when nobody did, or only its own time limit.
+/// Who asked the run to end; `None` when nobody did, or only its own time limit or lease.
 pub fn interrupted_by(dir: &RunDir) -> Option<String> {
     let journal = reader::read(&dir.journal()).ok()?;
-    RunSummary::of(&journal.entries).interrupted_by.filter(|by| by != "maxDuration")
+    RunSummary::of(&journal.entries).interrupted_by.filter(|by| by != "maxDuration" && by != "deadMan")
 }

@@ -5,9 +5,10 @@ use super::failure::FailureClass;
 use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, stopped};
 use super::ledger::{Ledger, object_name, value_of};
 use super::objects::ConfigMap;
+use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
 use crate::history::record::{Answer, Op, Outcome};
-use crate::load::pacer::{Account, ClosedLoop, Schedule, until};
+use crate::load::pacer::Account;
 use hyper::Method;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -37,14 +38,8 @@ async fn read(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
         () = stop.cancelled() => return Ok(Account::default()),
         () = setup.ledger.first_acknowledged() => {}
     }
-    let mut pacer = ClosedLoop::new(Schedule::every(session.clock().mono(), every_ns));
-    loop {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return Ok(pacer.account()),
-            () = until(session.clock(), pacer.next_due()) => {}
-        }
-        let Some(slot) = pacer.take(session.clock().mono()) else { continue };
+    let mut pace = Pace::new(session, every_ns);
+    while let Some(slot) = pace.next().await {
         let Some(id) = choose(&mut rng, &setup.ledger) else { continue };
         let path = format!("/api/v1/namespaces/{}/configmaps/{}", setup.namespace, object_name(id));
         let (timing, result) =
@@ -52,6 +47,7 @@ async fn read(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
         let outcome = result.map_or_else(stopped, |result| judge(&result, &value_of(setup.seed, id)));
         session.op(timing, Op::Get { id }, outcome)?;
     }
+    Ok(pace.account())
 }
 
 fn judge(result: &Result<HttpAnswer, HttpFailure>, expected: &str) -> Outcome {

@@ -3,10 +3,11 @@
 use super::context::ClientContext;
 use super::http::HttpClient;
 use super::list::{ListRequest, list};
+use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
 use super::spec::ListResourceVersion;
 use crate::drill::spec::Client;
-use crate::load::pacer::{Account, ClosedLoop, Schedule, until};
+use crate::load::pacer::Account;
 
 /// Lists until told to end. A failed page ends its LIST; the next slot begins anew.
 pub async fn run(ctx: ClientContext) {
@@ -26,16 +27,9 @@ async fn read(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
         ListResourceVersion::Unset => None,
         ListResourceVersion::Zero => Some("0"),
     };
-    let mut pacer = ClosedLoop::new(Schedule::every(session.clock().mono(), setup.every_ns()?));
-    let stop = session.stop();
+    let mut pace = Pace::new(session, setup.every_ns()?);
     let mut continuations = 0;
-    loop {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            () = until(session.clock(), pacer.next_due()) => {}
-        }
-        let Some(slot) = pacer.take(session.clock().mono()) else { continue };
+    while let Some(slot) = pace.next().await {
         let before = session.recorded();
         let due = Some(slot.due);
         list(session, &mut http, ListRequest { namespace: &setup.namespace, resource_version, limit, due })
@@ -43,6 +37,6 @@ async fn read(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
         continuations += session.recorded() - before - 1;
     }
     // Later pages are due when the one before has come.
-    let account = pacer.account();
+    let account = pace.account();
     Ok(Account { scheduled: account.scheduled + continuations, ..account })
 }

@@ -11,6 +11,7 @@ pub mod ledger_writer;
 pub mod list;
 pub mod list_reader;
 pub mod objects;
+pub mod pace;
 pub mod session;
 pub mod spec;
 pub mod watcher;

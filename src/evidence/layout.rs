@@ -122,7 +122,8 @@ impl RunDir {
     pub fn files(&self) -> Result<Vec<String>, EvidenceError> {
         let mut files = Vec::new();
         self.walk(Path::new(""), &mut files)?;
-        files.retain(|f| f != "manifest.json");
+        // `.manifest.json.new` is what a crash leaves of a manifest that was being written.
+        files.retain(|f| f != "manifest.json" && f != ".manifest.json.new");
         files.sort();
         Ok(files)
     }

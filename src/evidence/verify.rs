@@ -135,7 +135,7 @@ pub fn verify(path: &Path, judge: &Judge<'_>) -> Result<VerifyReport, EvidenceEr
     checks.add("plan", check_plan(&dir, &summary));
     checks.add("binding", check_binding(&dir, &summary));
     checks.add("histories", check_histories(&dir, &journal));
-    checks.add("agent", check_agent_logs(&dir));
+    checks.add("agent", check_agent_logs(&dir, &journal));
     let opinion = check_findings(&dir, judge, &mut checks);
     Ok(checks.report(summary.run, opinion))
 }
@@ -278,15 +278,23 @@ fn check_binding(dir: &RunDir, summary: &RunSummary) -> Result<String, String> {
     }
 }
 
-fn check_histories(dir: &RunDir, journal: &Journal) -> Result<String, String> {
+/// What the journal anchored of the files in one folder of the bundle.
+fn anchors_below<'a>(folder: &str, journal: &'a Journal) -> BTreeMap<&'a str, Vec<Anchor>> {
     let mut anchors: BTreeMap<&str, Vec<Anchor>> = BTreeMap::new();
     for entry in &journal.entries {
-        if let JournalEvent::HistoryAnchored { file, bytes, records, sha256 } = &entry.event {
+        if let JournalEvent::HistoryAnchored { file, bytes, records, sha256 } = &entry.event
+            && file.starts_with(folder)
+        {
             let anchor =
                 Anchor { file: file.clone(), bytes: *bytes, records: *records, sha256: sha256.clone() };
             anchors.entry(file).or_default().push(anchor);
         }
     }
+    anchors
+}
+
+fn check_histories(dir: &RunDir, journal: &Journal) -> Result<String, String> {
+    let anchors = anchors_below("histories/", journal);
     let files = load::history_files(dir).map_err(|e| e.to_string())?;
     if let Some(missing) = anchors.keys().find(|file| !files.iter().any(|f| f == *file)) {
         return Err(format!("{missing}: missing, the journal anchored it"));
@@ -322,10 +330,17 @@ fn check_opened(file: &str, first: Option<&Record>) -> Result<(), String> {
     }
 }
 
-/// The agent's log has the journal's chain; its last line may be torn when the agent was killed.
-fn check_agent_logs(dir: &RunDir) -> Result<String, String> {
+/// The agent's log is what the journal anchored, and has the journal's chain.
+fn check_agent_logs(dir: &RunDir, journal: &Journal) -> Result<String, String> {
     let mut files = dir.files().map_err(|e| e.to_string())?;
     files.retain(|f| f.starts_with("agent/") && f.ends_with(".jsonl"));
+    let anchors = anchors_below("agent/", journal);
+    if let Some(missing) = anchors.keys().find(|file| !files.iter().any(|f| f == *file)) {
+        return Err(format!("{missing}: missing, the journal anchored it"));
+    }
+    for (file, anchors) in &anchors {
+        check_anchors(&dir.path().join(file), anchors).map_err(|e| e.to_string())?;
+    }
     for file in &files {
         let bytes = read(dir, file)?;
         let mut chain = ChainCheck::default();

@@ -13,7 +13,7 @@
 //! [`Fault::roll_forward`], which never moves data: from then on the restored timeline is
 //! the only one, since going back would lose what it has acknowledged.
 
-use super::{Fault, FaultContext, FaultError, Faulting, Injection, expect_look};
+use super::{Fault, FaultContext, FaultError, Faulting, Injection, authorized, expect_look};
 use crate::agent::undo::{OnLapse, Undo, UndoOp};
 use crate::guard::GuardToken;
 use crate::provider::Capability;
@@ -123,10 +123,11 @@ impl Fault for LoseEtcd {
     fn inject<'a>(
         &'a self,
         context: FaultContext<'a>,
-        _: &'a GuardToken,
+        guard: &'a GuardToken,
         injection: Injection<'a>,
     ) -> Faulting<'a, ()> {
         Box::pin(async move {
+            authorized(guard, &injection)?;
             for member in injection.targets {
                 context.control.stop(member, StopMethod::Kill).await?;
             }

@@ -60,7 +60,8 @@ pub trait Fault: Send + Sync {
     /// The inverse that holds once going back would do harm; `None` for faults that
     /// can always be taken back. Pure.
     fn roll_forward(&self, injection: &Injection<'_>, within_ns: u64) -> Option<Undo>;
-    /// Injects. The undo must be armed; targets must have been re-checked by identity.
+    /// Injects, if `guard` was given to the injection's run. The undo must be armed;
+    /// targets must have been re-checked by identity.
     fn inject<'a>(
         &'a self,
         context: FaultContext<'a>,
@@ -86,6 +87,16 @@ pub trait Fault: Send + Sync {
 #[derive(Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultError {
+    /// The guard's token is another run's; nothing was touched.
+    #[error(
+        "the guard let run {authorized} inject, not run {run}\n  hint: take the drill lock for run {run} first"
+    )]
+    NotAuthorized {
+        /// The run that may inject.
+        authorized: String,
+        /// The run that tried.
+        run: String,
+    },
     /// Controlling a component failed.
     #[error(transparent)]
     Control(#[from] ControlError),
@@ -105,6 +116,14 @@ pub enum FaultError {
         /// Why it can't be told.
         why: String,
     },
+}
+
+/// Refuses an injection of another run than the one that the token was given to.
+fn authorized(guard: &GuardToken, injection: &Injection<'_>) -> Result<(), FaultError> {
+    if guard.run() == injection.run {
+        return Ok(());
+    }
+    Err(FaultError::NotAuthorized { authorized: guard.run().to_owned(), run: injection.run.to_owned() })
 }
 
 /// What was seen when `look` is as expected.

@@ -7,8 +7,8 @@
 use super::GuardError;
 use crate::clock::{Clock, WallTime};
 use crate::durable::write_atomically;
-use crate::journal::reader;
 use crate::journal::summary::RunSummary;
+use crate::journal::{JournalError, reader};
 use crate::state::StateDir;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -184,6 +184,13 @@ fn read_record(path: &Path) -> Result<Option<LockRecord>, GuardError> {
 fn unfinished(record: &LockRecord) -> Option<String> {
     let journal = record.run_dir.join("journal.jsonl");
     match reader::read(&journal) {
+        // The run's directory is made before the lock is taken, its journal after: it died, or
+        // was refused, in between.
+        Err(JournalError::Io { source, .. })
+            if source.kind() == io::ErrorKind::NotFound && record.run_dir.join("histories").is_dir() =>
+        {
+            None
+        }
         Err(e) => Some(format!("its journal can't be read: {e}")),
         // It died before its first entry was durable: nothing was done.
         Ok(read) if read.entries.is_empty() => None,

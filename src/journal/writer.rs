@@ -119,7 +119,7 @@ impl JournalWriter {
         self.head = head;
         self.seq += 1;
         self.bytes += line.len() as u64;
-        crash::after_entry(entry.seq);
+        crash::after_entry(&entry);
         Ok(entry)
     }
 

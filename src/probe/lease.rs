@@ -4,9 +4,10 @@ use crate::client::context::ClientContext;
 use crate::client::failure::FailureClass;
 use crate::client::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, stopped};
 use crate::client::objects::Lease;
+use crate::client::pace::Pace;
 use crate::client::session::{Broken, Session, Setup};
 use crate::history::record::{Answer, Op, Outcome};
-use crate::load::pacer::{Account, ClosedLoop, Schedule, until};
+use crate::load::pacer::Account;
 use hyper::Method;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -27,20 +28,14 @@ async fn observe(session: &mut Session, setup: &Setup) -> Result<Account, Broken
     let name = lease_of(&setup.planned.name)
         .ok_or_else(|| Broken::NoLease(setup.planned.name.clone(), LEASES.join(" or ")))?;
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{name}");
-    let mut pacer = ClosedLoop::new(Schedule::every(session.clock().mono(), setup.every_ns()?));
-    let stop = session.stop();
-    loop {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return Ok(pacer.account()),
-            () = until(session.clock(), pacer.next_due()) => {}
-        }
-        let Some(slot) = pacer.take(session.clock().mono()) else { continue };
+    let mut pace = Pace::new(session, setup.every_ns()?);
+    while let Some(slot) = pace.next().await {
         let (timing, result) =
             session.timed(Some(slot.due), http.send(Method::GET, &path, None, DEADLINE)).await;
         let outcome = result.map_or_else(stopped, |result| outcome_of(&result));
         session.op(timing, Op::Lease { name: name.to_owned() }, outcome)?;
     }
+    Ok(pace.account())
 }
 
 /// Leases that leader-elected components hold in `kube-system`.

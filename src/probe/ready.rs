@@ -2,9 +2,10 @@
 
 use crate::client::context::ClientContext;
 use crate::client::http::{HttpClient, failed_read, stopped};
+use crate::client::pace::Pace;
 use crate::client::session::{Broken, Session, Setup};
 use crate::history::record::{Answer, Op, Outcome};
-use crate::load::pacer::{Account, ClosedLoop, Schedule, until};
+use crate::load::pacer::Account;
 use hyper::Method;
 use std::time::Duration;
 
@@ -21,15 +22,8 @@ pub async fn run(ctx: ClientContext) {
 
 async fn observe(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
     let mut http = HttpClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
-    let mut pacer = ClosedLoop::new(Schedule::every(session.clock().mono(), setup.every_ns()?));
-    let stop = session.stop();
-    loop {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return Ok(pacer.account()),
-            () = until(session.clock(), pacer.next_due()) => {}
-        }
-        let Some(slot) = pacer.take(session.clock().mono()) else { continue };
+    let mut pace = Pace::new(session, setup.every_ns()?);
+    while let Some(slot) = pace.next().await {
         let request = http.send(Method::GET, "/readyz", None, DEADLINE);
         let (timing, result) = session.timed(Some(slot.due), request).await;
         let outcome = match result {
@@ -39,4 +33,5 @@ async fn observe(session: &mut Session, setup: &Setup) -> Result<Account, Broken
         };
         session.op(timing, Op::Ready, outcome)?;
     }
+    Ok(pace.account())
 }

@@ -2,11 +2,12 @@
 
 use crate::client::context::ClientContext;
 use crate::client::http::stopped;
+use crate::client::pace::Pace;
 use crate::client::session::{Broken, Session, Setup};
 use crate::etcd::client::{EtcdClient, Range};
 use crate::etcd::registry::{ledger_id, ledger_prefix};
 use crate::history::record::{Answer, Op, Outcome};
-use crate::load::pacer::{Account, ClosedLoop, Schedule, until};
+use crate::load::pacer::Account;
 use std::time::Duration;
 
 /// A range later than this is none.
@@ -23,17 +24,11 @@ pub async fn run(ctx: ClientContext) {
 async fn observe(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
     let mut etcd = EtcdClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
     let prefix = ledger_prefix(&setup.namespace);
-    let mut pacer = ClosedLoop::new(Schedule::every(session.clock().mono(), setup.every_ns()?));
-    let stop = session.stop();
-    loop {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return Ok(pacer.account()),
-            () = until(session.clock(), pacer.next_due()) => {}
-        }
-        let Some(slot) = pacer.take(session.clock().mono()) else { continue };
+    let mut pace = Pace::new(session, setup.every_ns()?);
+    while let Some(slot) = pace.next().await {
         range(session, &mut etcd, &prefix, Some(slot.due)).await?;
     }
+    Ok(pace.account())
 }
 
 /// Reads and records every ledger object as of now. Returns the revision, `None` when there was no answer.

@@ -78,6 +78,8 @@ pub trait Cluster: Send + Sync {
     fn private_file(&self, name: &str) -> PathBuf;
     /// Where the components' logs are, by component.
     fn logs(&self) -> Vec<(ComponentId, PathBuf)>;
+    /// The agent's own chained log, for the evidence; `None` where it can't be had.
+    fn agent_log(&self) -> Option<PathBuf>;
 }
 
 /// Why a provider could not do what was asked.

@@ -74,15 +74,22 @@ fn writes_back(findings: &[Finding]) -> String {
         .iter()
         .filter(to_write)
         .find(from_fault)
-        .map(|f| (f, "after the fault"))
-        .or_else(|| findings.iter().find(to_write).map(|f| (f, "after the restore command")));
+        .map(|f| (f, "the fault"))
+        .or_else(|| findings.iter().find(to_write).map(|f| (f, "the restore command")));
     match finding {
         Some((f, since)) => match (f.observed, f.lower, f.upper) {
             (Some(o), Some(l), Some(u)) => {
                 let half = o.abs_diff(l).max(u.abs_diff(o));
-                format!("API writes were back {} (±{}) {since}", figure::duration(o), figure::duration(half))
+                let duration = figure::duration;
+                if l == 0 {
+                    format!("API writes were back within {} of {since}", duration(u))
+                } else if half > o / 4 {
+                    format!("API writes were back {} to {} after {since}", duration(l), duration(u))
+                } else {
+                    format!("API writes were back {} (±{}) after {since}", duration(o), duration(half))
+                }
             }
-            _ => format!("When API writes were back {since} is unknown"),
+            _ => format!("When API writes were back after {since} is unknown"),
         },
         None => "The cluster was restored".to_owned(),
     }

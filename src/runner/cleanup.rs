@@ -5,6 +5,8 @@ use super::preflight;
 use super::undo::{self, Settled};
 use crate::agent::protocol::{Request, Response};
 use crate::agent::undo::InjectionId;
+use crate::digest::sha256_hex;
+use crate::durable::write_atomically;
 use crate::evidence::layout::RunDir;
 use crate::journal::JournalError;
 use crate::journal::entry::JournalEvent;
@@ -54,13 +56,35 @@ impl Cleanup<'_> {
         cause: &str,
     ) -> Result<Cleaned, JournalError> {
         if self.plan.cluster.standing.is_none() && !self.keep_cluster {
+            self.import_agent_log(cluster).await?;
             return self.remove_cluster().await;
         }
         if let Settled::Faulted(failures) = self.settle(cluster, cause).await? {
             return Ok(Err(failures.join("; ")));
         }
+        self.import_agent_log(cluster).await?;
         let removed = preflight::remove_namespace(self.plan, cluster, namespace).await;
         Ok(removed.map_err(|error| error.to_string()))
+    }
+
+    /// Takes the agent's own record of the run into the evidence, anchored in the journal.
+    async fn import_agent_log(&self, cluster: &dyn Cluster) -> Result<(), JournalError> {
+        // Without it the journal still says what was asked of the agent and what it answered.
+        let Some(Ok(bytes)) = cluster.agent_log().map(std::fs::read) else { return Ok(()) };
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let bytes = &bytes[..whole];
+        let file = "agent/agent.jsonl";
+        if write_atomically(&self.dir.path().join(file), bytes).is_err() {
+            return Ok(());
+        }
+        let records = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let anchored = JournalEvent::HistoryAnchored {
+            file: file.to_owned(),
+            bytes: bytes.len() as u64,
+            records,
+            sha256: sha256_hex(bytes),
+        };
+        self.journalist.record(anchored).await.map(|_| ())
     }
 
     /// Removes the cluster, and with it everything that was owed on it.

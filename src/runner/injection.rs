@@ -92,6 +92,7 @@ pub async fn inject<F: Fault + Clone + 'static>(
         stop_method: fault.stop_method(),
     };
     ctx.journalist.record(injecting).await?;
+    still_leased(ctx).await?;
     let control = ctx.cluster.control();
     let view = ctx.view.clone();
     let fault_context = FaultContext { control: control.as_ref(), view: view.as_ref() };
@@ -150,6 +151,15 @@ pub async fn ended_by(planned: &PlannedStep, ctx: &mut StepContext) -> Result<()
         ctx.journalist.record(JournalEvent::EndVerified { injection: open.id.clone(), observation }).await?;
     }
     Ok(())
+}
+
+/// Asks right before an effect whether the agent still holds every lease of the run: a
+/// runner that stood still for longer must not disturb what was undone without it.
+///
+/// # Errors
+/// When a lease has lapsed, or the agent can't be asked.
+pub async fn still_leased(ctx: &StepContext) -> Result<(), StepError> {
+    ask_agent(ctx, &Request::Renew { run: ctx.run.clone() }).await
 }
 
 async fn ask_agent(ctx: &StepContext, request: &Request) -> Result<(), StepError> {

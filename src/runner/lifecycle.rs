@@ -5,11 +5,11 @@ use super::clients::{self, Clients};
 use super::dispatcher::{Dispatcher, Journalist, Watcher};
 use super::interrupt::Interrupt;
 use super::preflight::{self, PreflightError};
-use crate::agent::protocol::Request;
+use crate::agent::protocol::{Request, Response};
 use crate::agent::view::ClusterView;
 use crate::clock::Clock;
+use crate::durable::write_atomically;
 use crate::evidence::layout::RunDir;
-use crate::evidence::manifest::write_atomically;
 use crate::evidence::redact::copy_log;
 use crate::guard::lock::DrillLock;
 use crate::guard::{self, GuardError};
@@ -66,6 +66,9 @@ pub struct RunEnd {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
+    /// The journal can't be begun; nothing was done.
+    #[error("{0}")]
+    NotBegun(#[source] JournalError),
     /// The journal can't be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -96,7 +99,7 @@ enum Cut {
 pub async fn run(request: RunRequest) -> (Result<RunEnd, RunError>, DrillLock) {
     let journal = match JournalWriter::create(&request.dir.journal(), Arc::clone(&request.clock)) {
         Ok(journal) => journal,
-        Err(error) => return (Err(error.into()), request.lock),
+        Err(error) => return (Err(RunError::NotBegun(error)), request.lock),
     };
     let (dispatcher, journalist) =
         Dispatcher::new(journal, Arc::clone(&request.clock), Arc::clone(&request.watcher));
@@ -179,17 +182,13 @@ impl Run {
         };
         let mut memory = Memory::default();
         let cut = self.disturb(&cluster, &binding, &namespace, &mut memory).await.err();
-        if let Some(by) = request.interrupt.by() {
-            self.journalist.record(JournalEvent::Interrupted { by }).await?;
-        }
         self.close(cluster, &namespace, cut).await
     }
 
     async fn preflight(&self, cluster: &Arc<dyn Cluster>, namespace: &str) -> Result<Binding, Cut> {
         self.phase(Phase::Preflight).await?;
         let request = &self.request;
-        preflight::make_namespace(&request.plan, cluster.as_ref(), namespace).await?;
-        preflight::steady_state(&request.plan, cluster.as_ref(), namespace, &self.journalist).await?;
+        preflight::examine(&request.plan, cluster.as_ref(), namespace, &self.journalist).await?;
         let mut binding = cluster.binding().await?;
         binding.ledger_namespace = namespace.to_owned();
         let text = serde_json::to_vec_pretty(&binding).map_err(std::io::Error::from);
@@ -223,8 +222,12 @@ impl Run {
             Arc::clone(cluster),
             self.journalist.clone(),
             request.plan.limits.dead_man.0 / 4,
+            request.interrupt.clone(),
         ));
         let disturbed = self.under_load(cluster, binding, memory).await;
+        if let Some(by) = request.interrupt.by() {
+            self.journalist.record(JournalEvent::Interrupted { by }).await?;
+        }
         let ended = self.end_clients(clients, disturbed.is_err(), cluster).await;
         renewing.abort();
         disturbed.and(ended)
@@ -402,16 +405,31 @@ async fn watch_duration(limit: Duration, interrupt: Interrupt) {
     interrupt.ask("maxDuration");
 }
 
-/// Keeps the leases alive. That it can't is written down; the agent then acts by itself.
-async fn renew(run: String, cluster: Arc<dyn Cluster>, journalist: Journalist, every: Duration) {
+/// Keeps the leases alive. That it can't is written down; the agent then acts by itself,
+/// and a run whose fault was ended without it is ended too.
+async fn renew(
+    run: String,
+    cluster: Arc<dyn Cluster>,
+    journalist: Journalist,
+    every: Duration,
+    interrupt: Interrupt,
+) {
     let mut tick = tokio::time::interval(every);
     let mut failing = false;
     loop {
         tick.tick().await;
-        let renewed = cluster.agent(&Request::Renew { run: run.clone() }).await;
-        if let (Err(error), false) = (&renewed, failing) {
-            let _ = journalist.record(JournalEvent::RenewFailed { reason: error.to_string() }).await;
+        let failure = match cluster.agent(&Request::Renew { run: run.clone() }).await {
+            Ok(Response::Error { message }) => {
+                interrupt.ask("deadMan");
+                Some(message)
+            }
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        let fails = failure.is_some();
+        if let (Some(reason), false) = (failure, failing) {
+            let _ = journalist.record(JournalEvent::RenewFailed { reason }).await;
         }
-        failing = renewed.is_err();
+        failing = fails;
     }
 }

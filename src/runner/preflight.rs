@@ -44,17 +44,33 @@ pub enum PreflightError {
     Journal(#[from] JournalError),
 }
 
-/// Checks every condition of the steady state and journals what was seen.
+/// Checks every condition of the steady state, journals what was seen, and makes the
+/// drill's namespace as soon as no condition is left that needs none: where nothing
+/// answers, the failing condition says more than a namespace that can't be made.
 ///
 /// # Errors
-/// [`PreflightError::Unhealthy`] for the first condition that does not hold.
-pub async fn steady_state(
+/// [`PreflightError::Unhealthy`] for the first condition that does not hold,
+/// [`PreflightError::Setup`] with the server's answer.
+pub async fn examine(
     plan: &Plan,
     cluster: &dyn Cluster,
     namespace: &str,
     journalist: &Journalist,
 ) -> Result<(), PreflightError> {
-    for condition in &plan.steady_state {
+    let (reading, writing): (Vec<_>, Vec<_>) =
+        plan.steady_state.iter().partition(|condition| matches!(condition, SteadyState::ApiReady(_)));
+    steady_state(&reading, cluster, namespace, journalist).await?;
+    make_namespace(plan, cluster, namespace).await?;
+    steady_state(&writing, cluster, namespace, journalist).await
+}
+
+async fn steady_state(
+    conditions: &[&SteadyState],
+    cluster: &dyn Cluster,
+    namespace: &str,
+    journalist: &Journalist,
+) -> Result<(), PreflightError> {
+    for condition in conditions {
         let (name, seen) = match condition {
             SteadyState::ApiReady(spec) => {
                 ("apiReady", probe::steady::check_api_ready(cluster, spec.within.0).await)
@@ -77,14 +93,7 @@ pub async fn steady_state(
 }
 
 /// Makes the drill's namespace and lets the clients, and nobody else, work in it.
-///
-/// # Errors
-/// [`PreflightError::Setup`] with the server's answer.
-pub async fn make_namespace(
-    plan: &Plan,
-    cluster: &dyn Cluster,
-    namespace: &str,
-) -> Result<(), PreflightError> {
+async fn make_namespace(plan: &Plan, cluster: &dyn Cluster, namespace: &str) -> Result<(), PreflightError> {
     if plan.clients.is_empty() {
         return Ok(());
     }

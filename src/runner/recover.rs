@@ -36,7 +36,7 @@ pub struct RecoverRequest {
 }
 
 /// Undoes what is owed, removes what the run made, and closes its journal.
-/// A run that is closed already is left as it is.
+/// A run that is closed already is left as it is, unless it was closed with something left faulted.
 ///
 /// # Errors
 /// When the journal can't be read or continued.
@@ -44,8 +44,8 @@ pub async fn recover(request: RecoverRequest) -> Result<RunEnd, RunError> {
     let path = request.dir.journal();
     let resumed = JournalWriter::resume(&path, Arc::clone(&request.clock))?;
     let summary = RunSummary::of(&resumed.entries);
-    if let Some(closed) = summary.closed {
-        return Ok(RunEnd { outcome: closed.outcome, reason: closed.reason });
+    if let Some(closed) = summary.closed.as_ref().filter(|closed| closed.outcome != RunOutcome::Faulted) {
+        return Ok(RunEnd { outcome: closed.outcome, reason: closed.reason.clone() });
     }
     let (dispatcher, journalist) =
         Dispatcher::new(resumed.writer, Arc::clone(&request.clock), Arc::clone(&request.watcher));
@@ -97,10 +97,11 @@ async fn put_in_order(
             cleanup.settle(cluster.as_ref(), request.by).await?;
             cleanup.clean_up(cluster.as_ref(), &ledger_namespace(&request.run), request.by).await
         }
-        Err(ProviderError::NoSuchCluster { .. }) => {
+        Err(ProviderError::NoSuchCluster { .. }) if standing => {
             cleanup.discharge_all("the cluster does not exist any more").await?;
             Ok(Ok(()))
         }
+        // Also where there is none: it may have come to parts of one, and its removal is owed on record.
         Err(_) if !standing => cleanup.remove_cluster().await,
         Err(error) => Ok(Err(error.to_string())),
     }

@@ -32,6 +32,7 @@ pub(super) async fn execute(
     };
     ctx.journalist.record(mark("restoreCommand")).await?;
     let restarted = components_to_restart(step, ctx);
+    injection::still_leased(ctx).await?;
     let control = ctx.cluster.control();
     for component in restarted.keys() {
         control.stop(component, StopMethod::Kill).await?;

@@ -2,12 +2,10 @@
 
 use super::spec::TakeSnapshot;
 use super::{Snapshot, StepContext, StepError};
+use crate::digest::sha256_of_file;
 use crate::journal::entry::Fact;
 use crate::provider::component::{Role, Tool, ToolOutput, ToolRun};
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
-use std::io::Read;
-use std::path::Path;
 
 /// What `etcdutl snapshot status -w json` says, as far as it is used here.
 #[derive(Deserialize)]
@@ -39,7 +37,7 @@ pub(super) async fn execute(step: &TakeSnapshot, ctx: &mut StepContext) -> Resul
     let status: Status = serde_json::from_str(&status.stdout)
         .map_err(|e| StepError::NotSeen(format!("`etcdutl snapshot status` did not answer in JSON: {e}")))?;
     let path = ctx.cluster.private_file(&file);
-    let (size_bytes, sha256) = tokio::task::spawn_blocking(move || digest(&path))
+    let (size_bytes, sha256) = tokio::task::spawn_blocking(move || sha256_of_file(&path))
         .await
         .map_err(|e| StepError::NotSeen(e.to_string()))?
         .map_err(|e| StepError::NotSeen(format!("the snapshot file can't be read: {e}")))?;
@@ -56,19 +54,4 @@ pub(super) fn succeeded(tool: &str, output: &ToolOutput) -> Result<(), StepError
         return Ok(());
     }
     Err(StepError::Tool { tool: tool.to_owned(), code: output.code, stderr: output.stderr.trim().to_owned() })
-}
-
-fn digest(path: &Path) -> std::io::Result<(u64, String)> {
-    let mut file = std::fs::File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    let mut size = 0;
-    loop {
-        let n = file.read(&mut buffer)?;
-        if n == 0 {
-            return Ok((size, hex::encode(hash.finalize())));
-        }
-        hash.update(&buffer[..n]);
-        size += n as u64;
-    }
 }

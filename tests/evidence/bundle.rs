@@ -1,7 +1,10 @@
 //! A small real bundle, made through the same writers that a run uses.
 
+use quakeproof::agent::log::LogEvent;
+use quakeproof::agent::store::{LOG_FILE, Store};
 use quakeproof::agent::undo::{InjectionId, OnLapse, Undo, UndoOp};
 use quakeproof::clock::{Clock, FakeClock};
+use quakeproof::digest::sha256_hex;
 use quakeproof::drill::spec::{
     API_VERSION, ClusterSpec, Drill, Limits, Metadata, ProviderKind, Spec, Topology,
 };
@@ -12,14 +15,12 @@ use quakeproof::evidence::verify::{Judge, Reports, VerifyReport, verify};
 use quakeproof::evidence::{EvidenceError, redact};
 use quakeproof::history::record::{Answer, ClientKind, Op, OpRecord, Outcome, Record};
 use quakeproof::history::recorder::Recorder;
-use quakeproof::journal::chain::Head;
 use quakeproof::journal::entry::{FORMAT_VERSION, JournalEvent, Phase, RunOutcome};
 use quakeproof::journal::writer::JournalWriter;
 use quakeproof::plan::{self, Binding, Plan, PlannedCluster, Versions};
 use quakeproof::provider::component::{ComponentId, StopMethod};
 use quakeproof::timeline::EvidenceInput;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -31,10 +32,6 @@ pub const JUDGE: &str = "test/1";
 
 pub fn etcd() -> ComponentId {
     ComponentId("etcd-1".to_owned())
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    hex::encode(Sha256::digest(bytes))
 }
 
 pub fn plan() -> Plan {
@@ -69,7 +66,7 @@ pub fn plan() -> Plan {
     Plan {
         format_version: plan::FORMAT_VERSION.to_owned(),
         drill,
-        drill_digest: sha256(DRILL.as_bytes()),
+        drill_digest: sha256_hex(DRILL.as_bytes()),
         parameters: BTreeMap::new(),
         overrides: BTreeMap::new(),
         profile: None,
@@ -97,8 +94,8 @@ pub fn opened() -> JournalEvent {
         format_version: FORMAT_VERSION.to_owned(),
         run: "01990000-0000-7000-8000-00000000000a".to_owned(),
         drill: "lose-etcd".to_owned(),
-        drill_digest: sha256(DRILL.as_bytes()),
-        plan_digest: sha256(&plan),
+        drill_digest: sha256_hex(DRILL.as_bytes()),
+        plan_digest: sha256_hex(&plan),
         tool: "0.1.0".to_owned(),
         operator: "ada@lab".to_owned(),
     }
@@ -192,17 +189,16 @@ fn record_history(dir: &Path, client: &str, clock: &Arc<FakeClock>, journal: &mu
     }
 }
 
-/// Two lines in the chain of a dead-man agent's log.
-fn agent_log() -> String {
-    let mut head = Head::START;
-    let mut text = String::new();
-    for event in ["armed", "undone"] {
-        let line = json!({"prev": head.to_string(), "event": event}).to_string();
-        head = head.then(line.as_bytes());
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text
+/// A log as the dead-man agent writes it.
+fn write_agent_log(path: &Path, clock: Arc<FakeClock>) {
+    let dir = TempDir::new().unwrap();
+    let (mut store, _) = Store::open(dir.path(), clock, Box::new(|_| {})).unwrap();
+    let undone = LogEvent::Undone {
+        run: "01990000-0000-7000-8000-00000000000a".to_owned(),
+        injection: InjectionId("1-loseEtcd".to_owned()),
+    };
+    store.must(undone).unwrap();
+    fs::copy(dir.path().join(LOG_FILE), path).unwrap();
 }
 
 /// Counts acknowledged writes: a judge simple enough to be right.
@@ -243,7 +239,7 @@ pub fn bundle() -> TempDir {
     fs::write(dir.drill(), DRILL).unwrap();
     fs::write(dir.plan(), serde_json::to_vec_pretty(&plan()).unwrap()).unwrap();
     fs::write(dir.binding(), serde_json::to_vec(&binding()).unwrap()).unwrap();
-    fs::write(dir.agent().join("main.jsonl"), agent_log()).unwrap();
+    write_agent_log(&dir.agent().join("main.jsonl"), clock.clone());
     let log = root.path().join("etcd.log");
     fs::write(&log, "started with --token=abcdef0123456789\n").unwrap();
     assert_eq!(redact::copy_log(&log, &dir.logs().join("etcd-1.log")).unwrap(), 1);

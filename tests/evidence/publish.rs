@@ -1,15 +1,15 @@
 //! From a closed run to a sealed bundle, through this version's judge.
 
 use crate::bundle::{bundle, copy_of, reseal};
-use quakeproof::cli::report::{Format, ReportArgs, run};
 use quakeproof::evidence::EvidenceError;
 use quakeproof::evidence::manifest::Manifest;
 use quakeproof::evidence::publish::{judge, publish};
 use quakeproof::evidence::verify::verify;
 use quakeproof::exit::ExitCode;
 use quakeproof::report::JUDGE;
-use quakeproof::state::StateDir;
+use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 
 #[test]
 fn a_published_bundle_verifies_and_publishing_again_changes_nothing() {
@@ -70,24 +70,24 @@ fn a_bundle_with_a_secret_is_left_unsealed_even_if_it_was_sealed_before() {
     assert_eq!(Manifest::read(&dir).unwrap(), None);
 }
 
+fn report(run: &Path, rest: &[&str]) -> ExitCode {
+    let mut args: Vec<OsString> = vec!["quakeproof".into(), "report".into(), run.into()];
+    args.extend(rest.iter().map(OsString::from));
+    quakeproof::cli::main(args)
+}
+
 #[test]
 fn the_report_command_writes_the_bytes_that_the_bundle_holds() {
     let (root, dir) = copy_of(&bundle());
     publish(&dir, &[]).unwrap();
-    let state = StateDir::at(&root.path().join("state"));
-    for (format, stored) in
-        [(Format::Json, dir.report_json()), (Format::Html, dir.report_html()), (Format::Junit, dir.junit())]
+    let out = root.path().join("out");
+    for (format, stored) in [("json", dir.report_json()), ("html", dir.report_html()), ("junit", dir.junit())]
     {
-        let out = root.path().join("out");
-        let args =
-            ReportArgs { run: dir.path().to_str().unwrap().to_owned(), format, out: Some(out.clone()) };
-        assert_eq!(run(&args, &state), ExitCode::Ok);
-        assert_eq!(fs::read(out).unwrap(), fs::read(stored).unwrap());
+        let code = report(dir.path(), &["--format", format, "--out", out.to_str().unwrap()]);
+        assert_eq!(code, ExitCode::Ok);
+        assert_eq!(fs::read(&out).unwrap(), fs::read(stored).unwrap());
     }
-    let nowhere = ReportArgs { run: "no-such-run".to_owned(), format: Format::Json, out: None };
-    assert_eq!(run(&nowhere, &state), ExitCode::Usage);
+    assert_eq!(report(&root.path().join("none"), &["--format", "json"]), ExitCode::Usage);
     fs::write(dir.journal(), "{}\n{}\n").unwrap();
-    let damaged =
-        ReportArgs { run: dir.path().to_str().unwrap().to_owned(), format: Format::Json, out: None };
-    assert_eq!(run(&damaged, &state), ExitCode::Invalid);
+    assert_eq!(report(dir.path(), &["--format", "json"]), ExitCode::Invalid);
 }

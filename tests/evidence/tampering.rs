@@ -3,14 +3,12 @@
 use crate::bundle::{bundle, copy_of, reseal, verified, verified_by};
 use proptest::prelude::*;
 use proptest::sample::Index;
-use quakeproof::cli::verify::{VerifyArgs, run};
 use quakeproof::evidence::layout::RunDir;
 use quakeproof::evidence::load::load;
 use quakeproof::evidence::manifest::seal;
 use quakeproof::evidence::publish::publish;
 use quakeproof::evidence::{EvidenceError, secrets};
 use quakeproof::exit::ExitCode;
-use quakeproof::state::StateDir;
 use std::fs;
 use std::sync::LazyLock;
 use tempfile::TempDir;
@@ -200,9 +198,8 @@ fn another_judge_version_is_another_opinion_and_no_integrity_failure() {
 fn exit_codes_tell_valid_invalid_and_no_bundle_apart() {
     let (root, dir) = copy_of(&BUNDLE);
     publish(&dir, &[]).unwrap();
-    let state = StateDir::at(&root.path().join("state"));
     let code = |dir: &std::path::Path| {
-        run(&VerifyArgs { run: dir.to_str().unwrap().to_owned(), json: true }, &state)
+        quakeproof::cli::main(vec!["quakeproof".into(), "verify".into(), dir.into(), "--json".into()])
     };
     assert_eq!(code(dir.path()), ExitCode::Ok);
     assert_eq!(code(root.path()), ExitCode::Usage);

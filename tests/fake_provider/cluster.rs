@@ -20,6 +20,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 const PID_FILE: &str = "fake-agent.pid";
 
@@ -60,11 +61,24 @@ pub fn agent_pid(dir: &Path) -> Option<Pid> {
     command.contains("fake_agent_process").then(|| Pid::from_raw(pid))
 }
 
-/// Kills that agent with SIGKILL.
+/// Kills that agent with SIGKILL; it is gone afterwards, and so are its locks.
 pub fn kill_agent(dir: &Path) {
-    if let Some(pid) = agent_pid(dir) {
-        kill(pid, Signal::SIGKILL).expect("our own process can be killed");
+    let Some(pid) = agent_pid(dir) else { return };
+    // It may be gone since it was looked for.
+    let _ = kill(pid, Signal::SIGKILL);
+    while !has_ended(pid) {
+        thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Every thread has: the first may be a zombie, and the command line gone, while another
+/// still holds what they share.
+fn has_ended(pid: Pid) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
+    })
 }
 
 impl Provider for FakeProvider {
@@ -192,6 +206,10 @@ impl Cluster for FakeCluster {
 
     fn private_file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
+    }
+
+    fn agent_log(&self) -> Option<PathBuf> {
+        None
     }
 
     fn logs(&self) -> Vec<(ComponentId, PathBuf)> {

@@ -1,6 +1,6 @@
 //! `ComponentControl` over a fake cluster's file.
 
-use super::state::{FakeComponent, FakeOperation, FakeState, IN_USE};
+use super::state::{FakeComponent, FakeOperation, FakeState, IN_USE, RESTORED, REVISION};
 use quakeproof::provider::component::{
     ComponentControl, ComponentId, ComponentState, ComponentStatus, ControlError, Controlled, DataSlot, Role,
     StopMethod, Tool, ToolOutput, ToolRun,
@@ -205,12 +205,10 @@ impl ComponentControl for FakeControl {
             }
             if let (Tool::Etcdutl, Some(looked_at)) = (run.tool, after("status")) {
                 let there = file(looked_at).exists();
-                let status = r#"{"hash":1,"revision":100,"totalKey":10,"totalSize":4096,"version":"3.7.0"}"#;
-                return Ok(if there {
-                    answer(0, status.to_owned(), "")
-                } else {
-                    answer(1, String::new(), "no file")
-                });
+                let status = format!(
+                    r#"{{"hash":1,"revision":{REVISION},"totalKey":10,"totalSize":4096,"version":"3.7.0"}}"#
+                );
+                return Ok(if there { answer(0, status, "") } else { answer(1, String::new(), "no file") });
             }
             let data =
                 words.iter().find_map(|w| w.split_once("{data:").map(|(_, rest)| rest.trim_end_matches('}')));
@@ -223,7 +221,7 @@ impl ComponentControl for FakeControl {
                     if c.data.contains_key(label) {
                         return Ok(answer(1, String::new(), "data-dir not empty"));
                     }
-                    c.data.insert(label.to_owned(), format!("restored-{}", facts.change));
+                    c.data.insert(label.to_owned(), format!("{RESTORED}-{}", facts.change));
                     Ok(answer(0, String::new(), ""))
                 });
             }

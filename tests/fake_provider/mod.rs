@@ -17,6 +17,11 @@ use quakeproof::agent::client::AgentClient;
 use quakeproof::agent::execute::UndoOps;
 use quakeproof::agent::server;
 use quakeproof::clock::SystemClock;
+use quakeproof::guard::lock::DrillLock;
+use quakeproof::guard::{GuardToken, authorize};
+use quakeproof::plan::resolve::{ResolveInput, resolve};
+use quakeproof::provider::component::ComponentControl;
+use quakeproof::state::StateDir;
 use state::{FakeState, STATE_FILE};
 use std::env;
 use std::fs::{self, File};
@@ -32,6 +37,21 @@ use view::FakeClusterView;
 const DIR: &str = "FAKE_AGENT_DIR";
 const DIE_AT_ENTRY: &str = "FAKE_AGENT_DIE_AT_ENTRY";
 const DIE_AT_OPERATION: &str = "FAKE_AGENT_DIE_AT_OPERATION";
+
+/// A drill that loses every etcd member of a cluster.
+const DRILL: &str = include_str!("../../scenarios/etcd/restore-without-bump.yaml");
+
+/// The right of `run` to lose etcd on the cluster that `control` controls, got as a runner
+/// gets it; the lock is free again afterwards.
+pub async fn guard_token(run: &str, control: &dyn ComponentControl) -> GuardToken {
+    let dir = tempfile::tempdir().expect("there is space");
+    let state = StateDir::at(dir.path());
+    state.create().expect("the directory is writable");
+    let lock = DrillLock::acquire(&state, "main", run, dir.path(), &SystemClock::new()).expect("it is free");
+    let plan = resolve(ResolveInput::plain("restore-without-bump.yaml", DRILL)).expect("scenarios are right");
+    let statuses = control.list().await.expect("a fake cluster answers");
+    authorize(&plan, lock.cluster(), &lock, &statuses).expect("the fake cluster has what the drill names")
+}
 
 /// When a fake agent kills itself with SIGKILL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

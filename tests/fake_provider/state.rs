@@ -16,6 +16,12 @@ pub const IN_USE: &str = "inUse";
 /// The timeline that every etcd member starts with.
 pub const ORIGINAL: &str = "original";
 
+/// What the timelines' names begin with that a snapshot was restored to.
+pub const RESTORED: &str = "restored";
+
+/// Revision of every timeline of a fake cluster: nobody writes to one.
+pub const REVISION: u64 = 100;
+
 /// Everything that a fault can change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -145,6 +151,32 @@ impl FakeState {
     pub fn served(&self) -> Option<&str> {
         let etcd = self.components.values().find(|c| c.role == Role::Etcd && c.running && !c.paused)?;
         etcd.data.get(IN_USE).map(String::as_str)
+    }
+
+    /// How often a component was started.
+    pub fn starts(&self, component: &ComponentId) -> u64 {
+        let what = format!("start {component}");
+        self.operations.iter().filter(|operation| operation.what == what).count() as u64
+    }
+
+    /// The timelines that a member was started on, in order: the operations, replayed.
+    pub fn started_on(&self, member: &str) -> Vec<String> {
+        let mut data = BTreeMap::from([(IN_USE, ORIGINAL)]);
+        let mut started = Vec::new();
+        for operation in &self.operations {
+            match operation.what.split(' ').collect::<Vec<_>>()[..] {
+                ["start", m] if m == member => {
+                    started.push((*data.entry(IN_USE).or_insert("empty")).to_owned());
+                }
+                ["restore", m, label] if m == member => drop(data.insert(label, RESTORED)),
+                ["move", m, from, to] if m == member => {
+                    let moved = data.remove(from).expect("only data that is there is moved");
+                    data.insert(to, moved);
+                }
+                _ => {}
+            }
+        }
+        started
     }
 
     /// Nothing is faulted: everything runs, and every API server serves what etcd has.

@@ -3,9 +3,9 @@
 //! are directories beside. Only what every `ComponentControl` promises is shared with
 //! the other fake.
 
-use super::state::{ORIGINAL, planned};
+use super::state::{ORIGINAL, REVISION, planned};
 use futures::future::BoxFuture;
-use quakeproof::agent::view::{ClusterView, Look};
+use quakeproof::agent::view::{ClusterView, EtcdState, Look};
 use quakeproof::plan::PlannedComponent;
 use quakeproof::provider::component::{
     ComponentControl, ComponentId, ComponentState, ComponentStatus, ControlError, Controlled, DataSlot, Role,
@@ -181,6 +181,15 @@ impl ClusterView for FakeStaticPods {
             match self.runs(member) {
                 true => Look::Holds("a linearizable range was answered".to_owned()),
                 false => Look::Fails("connection refused".to_owned()),
+            }
+        })
+    }
+
+    fn etcd_state<'a>(&'a self, member: &'a ComponentId) -> BoxFuture<'a, Result<EtcdState, String>> {
+        Box::pin(async move {
+            match self.runs(member) {
+                true => Ok(EtcdState { revision: REVISION, raft_term: 2 }),
+                false => Err("connection refused".to_owned()),
             }
         })
     }

@@ -1,9 +1,9 @@
 //! `ClusterView` over a fake cluster's file. As with a real cluster, an API server whose
 //! cache is of another timeline answers `/readyz` with ok.
 
-use super::state::FakeState;
+use super::state::{FakeState, REVISION};
 use futures::future::BoxFuture;
-use quakeproof::agent::view::{ClusterView, Look};
+use quakeproof::agent::view::{ClusterView, EtcdState, Look};
 use quakeproof::provider::component::ComponentId;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +31,18 @@ impl ClusterView for FakeClusterView {
             let member = state.components.get(member);
             let healthy = member.is_some_and(|c| c.running && !c.paused);
             look(healthy, "a linearizable range was answered", "connection refused")
+        })
+    }
+
+    fn etcd_state<'a>(&'a self, member: &'a ComponentId) -> BoxFuture<'a, Result<EtcdState, String>> {
+        Box::pin(async move {
+            let state = FakeState::read(&self.dir);
+            match state.components.get(member) {
+                Some(c) if c.running && !c.paused => {
+                    Ok(EtcdState { revision: REVISION, raft_term: 2 + state.starts(member) })
+                }
+                _ => Err("connection refused".to_owned()),
+            }
         })
     }
 

@@ -334,6 +334,10 @@ impl Cluster for BareCluster {
         self.path(name)
     }
 
+    fn agent_log(&self) -> Option<PathBuf> {
+        None
+    }
+
     fn logs(&self) -> Vec<(ComponentId, PathBuf)> {
         Vec::new()
     }

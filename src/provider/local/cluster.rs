@@ -3,9 +3,12 @@
 use super::control::SupervisorClient;
 use super::layout::{API_PORT, ClusterDir, ClusterSpec, ETCD_CLIENT_PORT};
 use super::pki::{self, Authority};
+use super::removal::{Condition, condition};
 use super::{digest, ready};
 use crate::agent::client::AgentClient;
 use crate::agent::protocol::{Request, Response};
+use crate::agent::server::agent_dir;
+use crate::agent::store::LOG_FILE;
 use crate::digest::sha256_hex;
 use crate::plan::Binding;
 use crate::provider::component::{ComponentControl, ComponentId, ControlError, Role};
@@ -54,6 +57,14 @@ impl LocalCluster {
             known: known.join(", "),
         }
         .into()
+    }
+
+    fn died(&self) -> String {
+        let name = &self.spec.name;
+        format!(
+            "the supervisor of cluster `{name}` has died, and every process of the cluster with it; \
+             `quakeproof cluster down {name}` removes the rest"
+        )
     }
 
     async fn bind(&self) -> Result<Binding, ProviderError> {
@@ -160,11 +171,21 @@ impl Cluster for LocalCluster {
 
     fn agent<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Response, ControlError>> {
         let client = AgentClient::new(self.dir.root());
-        Box::pin(async move { client.ask(request).await })
+        Box::pin(async move {
+            // An agent that died is started again and worth waiting for; not so without a supervisor.
+            if condition(&self.dir) == Condition::Dead {
+                return Err(ControlError::Unreachable { reason: self.died() });
+            }
+            client.ask(request).await
+        })
     }
 
     fn private_file(&self, name: &str) -> PathBuf {
         self.dir.private().join(name)
+    }
+
+    fn agent_log(&self) -> Option<PathBuf> {
+        Some(agent_dir(self.dir.root()).join(LOG_FILE))
     }
 
     fn logs(&self) -> Vec<(ComponentId, PathBuf)> {

@@ -73,8 +73,6 @@ pub enum Op {
         /// Program and arguments.
         argv: Vec<String>,
     },
-    /// Ends the cluster: everything dies with the supervisor.
-    Shutdown,
 }
 
 /// The supervisor's answer.

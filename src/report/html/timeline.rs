@@ -6,11 +6,14 @@ use super::lanes::{self, Piece};
 use super::svg::Svg;
 use crate::report::figure;
 use crate::report::model::{Mark, Report};
+use crate::timeline::marks::FAULT;
 use crate::timeline::samples::{Lane, LaneState};
 
 const WIDTH: f64 = 1120.0;
-const LEFT: f64 = 168.0;
-const PLOT: f64 = 932.0;
+const LEFT: f64 = 236.0;
+const PLOT: f64 = 864.0;
+/// Width of a character of a mark's label, on the safe side.
+const CHARACTER: f64 = 6.6;
 const STEP_ROW: f64 = 24.0;
 const MARK_ROW: f64 = 17.0;
 const LANE_ROW: f64 = 34.0;
@@ -71,8 +74,8 @@ pub(super) fn close_up(report: &Report, whole: Window) -> Option<Window> {
     (to > from && window.length() < whole.length() / 5 * 2).then_some(window)
 }
 
-/// The instant that reports count from: the earliest start of an injection, else
-/// the start of the recording.
+/// The instant that reports count from: the earliest start of an injection, else the mark
+/// of the fault, else the start of the recording.
 pub(super) fn zero(report: &Report, lanes: &[DrawnLane]) -> u64 {
     report
         .faults
@@ -80,6 +83,7 @@ pub(super) fn zero(report: &Report, lanes: &[DrawnLane]) -> u64 {
         .filter_map(|f| f.injecting.as_ref())
         .map(|i| i.mono_ns.0)
         .min()
+        .or_else(|| report.marks.iter().find(|m| m.name == FAULT).and_then(|m| m.lower_ns).map(|n| n.0))
         .or_else(|| whole(lanes).map(|w| w.from))
         .or_else(|| report.run.started_at.as_ref().map(|i| i.mono_ns.0))
         .unwrap_or(0)
@@ -104,6 +108,8 @@ pub(super) fn draw(
         .marks
         .iter()
         .filter(|m| m.lower_ns.zip(m.upper_ns).is_some_and(|(l, u)| window.meets(l.0, u.0)))
+        // `firstTrueList:lister` and the like would bury the rest; the lanes show each client.
+        .filter(|m| !m.name.contains(':'))
         .collect();
     let steps_top = 4.0;
     let marks_top = steps_top + STEP_ROW + 8.0;
@@ -224,10 +230,13 @@ fn draw_mark(svg: &mut Svg, mark: &Mark, window: Window, zero: u64, top: f64, bo
     svg.line("mark", x2, y - 4.0, x2, y + 4.0);
     let half = upper.since(lower) / 2;
     let label = format!("{} {} ±{}", mark.name, figure::offset(middle.0, zero), figure::duration(half));
-    if x < LEFT + PLOT * 0.68 {
+    let width = CHARACTER * count(label.chars().count());
+    if x2 + 7.0 + width <= WIDTH {
         svg.text("mark-name", x2 + 7.0, y + 4.0, "start", &label);
-    } else {
+    } else if x1 - 7.0 - width >= 0.0 {
         svg.text("mark-name", x1 - 7.0, y + 4.0, "end", &label);
+    } else {
+        svg.text("mark-name", WIDTH - 4.0, y + 4.0, "end", &label);
     }
 }
 

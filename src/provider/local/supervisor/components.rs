@@ -254,7 +254,7 @@ impl Components {
         fs::create_dir_all(self.dir.host(&spec.host))?;
         let log =
             File::options().create(true).append(true).open(self.dir.log(&spec.host, &spec.component))?;
-        let mut command = Command::new(&spec.program);
+        let mut command = program_of_cluster(&spec.program);
         command
             .args(&spec.args)
             .current_dir(self.dir.host(&spec.host))
@@ -291,4 +291,13 @@ impl Table {
         }
         self.changed.notify_all();
     }
+}
+
+/// A command with none of the launcher's environment: a proxy or an `ETCD_…`
+/// variable of whoever made the cluster would change how it behaves.
+#[must_use]
+pub fn program_of_cluster(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear();
+    command
 }

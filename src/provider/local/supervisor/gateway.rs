@@ -30,6 +30,8 @@ pub fn start(listener: TcpListener, address: Ipv4Addr) {
 /// it would without a gateway in between.
 fn forward(near: TcpStream, target: SocketAddr) {
     let Ok(far) = TcpStream::connect_timeout(&target, PATIENCE) else { return };
+    // Only latency depends on these.
+    let _ = (near.set_nodelay(true), far.set_nodelay(true));
     let (Ok(near_again), Ok(far_again)) = (near.try_clone(), far.try_clone()) else { return };
     thread::spawn(move || pump(&near_again, &far_again));
     pump(&far, &near);

@@ -89,10 +89,6 @@ impl Supervisor {
                 .exec(&host, &argv, descriptors, asker)
                 .map(|code| Answer::Exited { code })
                 .map_err(|e| failed(&format!("run {} on {host}", argv.join(" ")), &e)),
-            Op::Shutdown => {
-                eprintln!("ending: asked to");
-                std::process::exit(0);
-            }
             Op::Socket { host } => {
                 // Answered above: its answer carries a descriptor.
                 Err(ControlError::Failed {

@@ -2,11 +2,12 @@
 
 use super::Supervisor;
 use super::children::{Ended, pid_of};
+use super::components::program_of_cluster;
 use crate::provider::component::{ComponentId, ControlError, DataSlot, Tool, ToolOutput, ToolRun};
 use crate::provider::local::layout::{EtcdMember, is_safe_label};
 use crate::provider::local::pki::Authority;
 use std::io::{self, Read};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::thread;
 
@@ -31,7 +32,7 @@ pub fn run(supervisor: &Supervisor, run: &ToolRun) -> Result<ToolOutput, Control
         .collect::<Result<Vec<_>, _>>()
         .map_err(failed)?;
 
-    let mut command = Command::new(supervisor.spec.dir_etcd.join(program));
+    let mut command = program_of_cluster(&supervisor.spec.dir_etcd.join(program));
     let pki = |name: &str| supervisor.dir.pki_file(name);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if run.tool == Tool::Etcdctl {
