@@ -372,23 +372,20 @@ fn the_figures_of_a_restore_have_their_promised_names() {
 
 #[test]
 fn instants_at_the_end_of_all_time_are_drawn_and_not_computed_over() {
-    for (client, at) in [("orders", 0), ("orders", u64::MAX), ("watch", 0), ("watch", u64::MAX)] {
-        let mut input = World::api_server_kept().input();
-        for record in input.histories.get_mut(client).unwrap().iter_mut().rev().take(5) {
-            match record {
+    let good = World::api_server_kept().input();
+    for (client, records) in &good.histories {
+        let moments = [records.len() / 2, records.len() * 3 / 5, records.len() * 4 / 5, records.len() - 2];
+        for (index, at) in moments.into_iter().flat_map(|index| [(index, 0), (index, u64::MAX)]) {
+            let mut input = good.clone();
+            match &mut input.histories.get_mut(client).unwrap()[index] {
                 Record::Op(op) => op.return_ns = MonoNs(at),
                 Record::Event(event) => event.at_ns = MonoNs(at),
                 Record::Opened { .. } | Record::Closed { .. } => {}
             }
-        }
-        let prepared = prepare(&input, HEAD);
-        for text in [
-            html::render(&prepared),
-            markdown::render(&prepared.report),
-            junit::render(&prepared.report),
-            terminal::render(&prepared.report, PLAIN),
-        ] {
-            assert!(!text.is_empty() && !text.contains("which is a bug"), "{client} at {at}");
+            let prepared = prepare(&input, HEAD);
+            for text in [html::render(&prepared), markdown::render(&prepared.report)] {
+                assert!(!text.contains("which is a bug"), "{client} line {} at {at}", index + 1);
+            }
         }
     }
 }

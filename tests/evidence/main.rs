@@ -3,4 +3,5 @@
 mod bundle;
 mod crash;
 mod publish;
+mod schemas;
 mod tampering;
