@@ -154,7 +154,8 @@ impl Shown {
             line("injection", &format!("{} on {targets}: {}", injection.injection, injection.state));
         }
         for cluster in &self.clusters_owed {
-            line("owed", &format!("cluster {cluster} is to be taken down"));
+            let how = if self.state == RunState::Closed { "was kept" } else { "is to be taken down" };
+            line("cluster", &format!("{cluster} {how}; `quakeproof cluster down {cluster}` removes it"));
         }
         if self.state == RunState::Unfinished {
             line("next", &format!("quakeproof recover {}", self.id));

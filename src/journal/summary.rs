@@ -178,10 +178,13 @@ impl RunSummary {
         self.injections.iter().filter(|i| i.is_open())
     }
 
-    /// The run ended in order and owes nothing.
+    /// The run ended in order and owes nothing. A cluster that outlives it was meant to: one that could
+    /// not be removed makes it end as faulted.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.closed.is_some() && self.open().next().is_none() && self.clusters_owed.is_empty()
+        let Some(closed) = &self.closed else { return false };
+        self.open().next().is_none()
+            && (self.clusters_owed.is_empty() || closed.outcome != RunOutcome::Faulted)
     }
 
     /// Earliest instant at which any effect may have begun.
@@ -378,6 +381,18 @@ mod tests {
             assert_eq!(summary.is_settled(), length == entries.len());
             assert_eq!(summary.violations, Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn a_cluster_that_was_kept_is_not_owed_unless_something_is_left_faulted() {
+        let mut entries = samples::entries();
+        entries.remove(position(&entries, |e| matches!(e, JournalEvent::ClusterRemoved { .. })));
+        assert!(RunSummary::of(&entries).is_settled());
+        let closed = position(&entries, |e| matches!(e, JournalEvent::RunClosed { .. }));
+        entries[closed].event = JournalEvent::RunClosed { outcome: RunOutcome::Faulted, reason: None };
+        assert!(!RunSummary::of(&entries).is_settled());
+        entries.truncate(closed);
+        assert!(!RunSummary::of(&entries).is_settled());
     }
 
     #[test]

@@ -114,15 +114,16 @@ impl Show for Tty {
             }
             EventKind::StepFinished { failed: None, .. } => self.running = None,
             EventKind::ClientState { client, state, good, bad, unknown, last } => {
+                // The state comes first: a narrow terminal cuts a line's end.
                 let word = match state {
-                    ClientState::Good => "good".green().to_string(),
-                    ClientState::Bad => "bad".red().bold().to_string(),
-                    ClientState::Unknown => "unknown".yellow().to_string(),
+                    ClientState::Good => format!("{:<7}", "good").green().to_string(),
+                    ClientState::Bad => format!("{:<7}", "bad").red().bold().to_string(),
+                    ClientState::Unknown => format!("{:<7}", "unknown").yellow().to_string(),
                 };
                 let last = last.as_deref().map(safe).unwrap_or_default();
                 let name = safe(client);
-                let counts = format!("{good:>6} good {bad:>5} bad {unknown:>5} unknown");
-                self.row(client, format!("  {name:<18} {} {word} {}", counts.dimmed(), last.dimmed()));
+                let counts = format!("{good:>6} good {bad:>4} bad {unknown:>4} unknown");
+                self.row(client, format!("  {word} {name:<30} {} {}", counts.dimmed(), last.dimmed()));
             }
             EventKind::Condition { condition, holds, samples, needed } => {
                 let state =
