@@ -38,14 +38,14 @@ fn a_disk_that_fills_up_ends_the_run_unfaulted_and_recover_finishes_it() {
     site.lap("recovered with space");
 }
 
-/// A file system of 4 MiB, unmounted at its end.
+/// A file system of 160 MiB, just above what a run asks for before it begins; unmounted at its end.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     fn mount(at: PathBuf) -> Result<Self, String> {
         fs::create_dir(&at).unwrap();
         let mut mount = Command::new("mount");
-        let ran = Ran::of(mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(&at));
+        let ran = Ran::of(mount.args(["-t", "tmpfs", "-o", "size=160m", "tmpfs"]).arg(&at));
         if ran.code == Some(0) { Ok(Self(at)) } else { Err(ran.stderr) }
     }
 }
