@@ -13,6 +13,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const CHILD_JOURNAL: &str = "QUAKEPROOF_TEST_JOURNAL";
 const CHILD_TEST: [&str; 3] = ["crash::writes_a_journal", "--exact", "--nocapture"];
@@ -53,8 +54,7 @@ fn a_process_killed_after_any_entry_leaves_that_entry_and_a_journal_that_goes_on
             .unwrap()
             .status;
         assert_eq!(status.signal(), Some(9), "after entry {seq}");
-        let Resumed { mut writer, entries, torn_bytes } =
-            JournalWriter::resume(&path, Arc::new(SystemClock::new())).unwrap();
+        let Resumed { mut writer, entries, torn_bytes } = resume(&path);
         assert_eq!((entries.len(), torn_bytes), (seq + 1, 0));
         let summary = RunSummary::of(&entries);
         // Armed by entry 4, undone by entry 8.
@@ -89,6 +89,20 @@ fn a_write_cut_short_by_a_full_disk_is_taken_back_and_the_journal_stays_whole() 
     assert_eq!(*last, JournalEvent::Interrupted { by: "full".to_owned() });
 }
 
+/// A child that another test is just starting shares every lock of this process until it
+/// runs its own program; a journal that is busy for that reason is tried again.
+fn resume(path: &Path) -> Resumed {
+    let since = Instant::now();
+    loop {
+        match JournalWriter::resume(path, Arc::new(SystemClock::new())) {
+            Err(JournalError::Busy { .. }) if since.elapsed() < Duration::from_secs(10) => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            result => return result.unwrap(),
+        }
+    }
+}
+
 #[test]
 fn a_torn_last_line_is_put_aside_and_never_lost() {
     let dir = tempfile::tempdir().unwrap();
@@ -102,7 +116,7 @@ fn a_torn_last_line_is_put_aside_and_never_lost() {
         let mut bytes = std::fs::read(&path).unwrap();
         bytes.extend(torn.as_bytes());
         std::fs::write(&path, bytes).unwrap();
-        let resumed = JournalWriter::resume(&path, clock.clone()).unwrap();
+        let resumed = resume(&path);
         assert_eq!(resumed.torn_bytes, 10);
     }
     assert_eq!(std::fs::read(&path).unwrap(), whole);
