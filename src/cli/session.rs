@@ -29,8 +29,8 @@ use std::sync::Arc;
 
 /// Space that a cluster needs at least: a snapshot, and etcd's data twice.
 const CLUSTER_BYTES: u64 = 1 << 30;
-/// Space that evidence needs at least.
-const EVIDENCE_BYTES: u64 = 128 << 20;
+/// Space that the evidence of the shortest drill needs.
+const EVIDENCE_BYTES: u64 = 2 << 20;
 
 /// A run that is on disk.
 pub struct Found {
