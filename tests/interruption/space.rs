@@ -38,7 +38,7 @@ fn a_disk_that_fills_up_ends_the_run_unfaulted_and_recover_finishes_it() {
     site.lap("recovered with space");
 }
 
-/// A file system of 160 MiB, just above what a run asks for before it begins; unmounted at its end.
+/// A file system of 160 MiB, more than a run asks for before it begins; unmounted at its end.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
