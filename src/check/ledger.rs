@@ -28,6 +28,8 @@ pub struct LedgerAccount {
     pub lost: Option<u64>,
     /// Acknowledged after the restore and yet not in etcd: no restore explains that.
     pub lost_after_restore: Option<u64>,
+    /// Writes that were refused: certain not to have taken effect.
+    pub refused: u64,
     /// Writes without a definite answer.
     pub indeterminate: u64,
     /// Of those, in etcd: they took effect.
@@ -76,13 +78,9 @@ pub fn accounting(timeline: &Timeline, logs: &[ClientLog]) -> Accounting {
     let acked = |w: &&Write| matches!(w.told, Told::Acked(_));
     let mut account = LedgerAccount {
         acked: timeline.writes.iter().filter(acked).count() as u64,
+        refused: timeline.writes.iter().filter(|w| w.told == Told::Refused).count() as u64,
         indeterminate: timeline.writes.iter().filter(|w| w.told == Told::Unknown).count() as u64,
         ..LedgerAccount::default()
-    };
-    let Some(restored) = &timeline.restored else {
-        account.reason = timeline.boundaries.restore().err();
-        account.acked_before_loss = account.acked;
-        return Accounting { account, ..Accounting::default() };
     };
     // Without a writer's history nothing says what was acknowledged: none lost is not known either.
     let mut writers = logs.iter().filter(|log| log.kind() == ClientKind::LedgerWriter);
@@ -91,6 +89,14 @@ pub fn accounting(timeline: &Timeline, logs: &[ClientLog]) -> Accounting {
         account.reason = Some(missing.incomplete().filter(|_| missing.cut.is_some()).unwrap_or_else(empty));
         return Accounting { account, ..Accounting::default() };
     }
+    let Some(restored) = &timeline.restored else {
+        account.acked_before_loss = account.acked;
+        if timeline.boundaries.restores.is_empty() {
+            return unbroken(timeline, logs, account);
+        }
+        account.reason = timeline.boundaries.restore().err();
+        return Accounting { account, ..Accounting::default() };
+    };
     // A write under way during the restore belongs to the lost timeline unless it is there.
     let before: Vec<&Write> = timeline
         .writes
@@ -122,6 +128,31 @@ pub fn accounting(timeline: &Timeline, logs: &[ClientLog]) -> Accounting {
         (Some(first), _) => vec![first.line.clone()],
         _ => Vec::new(),
     };
+    let lost_ids = lost.iter().map(|w| w.id).collect();
+    Accounting { lost_time: lost_time(&kept, &lost), account, lost_ids, evidence }
+}
+
+/// The account of a run that restored nothing. There is one timeline, so whatever was
+/// acknowledged on it has to be there: before the fault, during it, or after it.
+fn unbroken(timeline: &Timeline, logs: &[ClientLog], mut account: LedgerAccount) -> Accounting {
+    let truth = match Truth::unbroken(logs, &timeline.writes) {
+        Ok(truth) => truth,
+        Err(reason) => {
+            account.reason = Some(reason);
+            return Accounting { account, ..Accounting::default() };
+        }
+    };
+    let acked = timeline.writes.iter().filter(|w| matches!(w.told, Told::Acked(_)));
+    let (kept, missing): (Vec<&Write>, Vec<&Write>) =
+        acked.partition(|w| truth.revision_of(w.id).is_some());
+    let (lost, unsettled): (Vec<&Write>, Vec<&Write>) =
+        missing.into_iter().partition(|w| truth.read_after(w.ret));
+    settle_the_rest(timeline, &truth, MonoNs(u64::MAX), &mut account);
+    account.kept = Some(kept.len() as u64);
+    account.lost = Some(lost.len() as u64);
+    account.unsettled = account.unsettled.map(|n| n + unsettled.len() as u64);
+    account.phantom = phantoms(timeline, &truth, logs);
+    let evidence = lost.first().map(|w| w.line.clone()).into_iter().collect();
     let lost_ids = lost.iter().map(|w| w.id).collect();
     Accounting { lost_time: lost_time(&kept, &lost), account, lost_ids, evidence }
 }

@@ -24,10 +24,15 @@ pub fn check(judge: &Judge, planned: &PlannedObjective, rpo: &Rpo) -> Finding {
     let lost_after = account.lost_after_restore.unwrap_or(0);
     let lost_writes = lost + lost_after;
     let mut verdicts = Vec::new();
-    let mut words = vec![format!(
-        "{lost} of {} writes acknowledged before the loss were lost",
-        account.acked_before_loss
-    )];
+    let before = if judge.timeline.restored.is_some() { " before the loss" } else { "" };
+    let mut words =
+        vec![format!("{lost} of {} writes acknowledged{before} were lost", account.acked_before_loss)];
+    if account.refused + account.indeterminate > 0 {
+        words.push(format!(
+            "{} were refused and {} got no definite answer",
+            account.refused, account.indeterminate
+        ));
+    }
     if lost_after > 0 {
         words.push(format!("{lost_after} acknowledged after the restore are missing too"));
     }

@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 pub use crate::check::objectives::{NoClientOnLostTimeline, Rpo, Rto};
 pub use crate::client::spec::{EtcdWatcher, GetReader, LedgerWriter, ListReader, Watcher};
 pub use crate::fault::lose_etcd::LoseEtcd;
+pub use crate::fault::lose_members::{MemberLoss, QuorumLoss};
 pub use crate::probe::spec::{ApiReady, WriteSucceeds};
-pub use crate::step::spec::{Hold, Observe, RestoreSnapshot, TakeSnapshot};
+pub use crate::step::spec::{End, Hold, Observe, RestoreSnapshot, TakeSnapshot};
 
 /// The only API version this build reads.
 pub const API_VERSION: &str = "quakeproof.dev/v1alpha1";
@@ -231,6 +232,12 @@ pub enum Step {
     Hold(Hold),
     /// Kills etcd members and takes their data directories away.
     LoseEtcd(LoseEtcd),
+    /// Kills one etcd member; the others keep quorum.
+    MemberLoss(MemberLoss),
+    /// Kills so many etcd members that the rest has no quorum.
+    QuorumLoss(QuorumLoss),
+    /// Ends a fault by its undo.
+    End(End),
     /// Restores etcd from a snapshot and starts it.
     RestoreSnapshot(RestoreSnapshot),
     /// Waits for a condition while the clients record.

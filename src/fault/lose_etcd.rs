@@ -13,9 +13,11 @@
 //! [`Fault::roll_forward`], which never moves data: from then on the restored timeline is
 //! the only one, since going back would lose what it has acknowledged.
 
-use super::{Fault, FaultContext, FaultError, Faulting, Injection, authorized, expect_look};
+use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized, expect_look};
 use crate::agent::undo::{OnLapse, Undo, UndoOp};
+use crate::drill::spec::Step;
 use crate::guard::GuardToken;
+use crate::plan::PlannedComponent;
 use crate::provider::Capability;
 use crate::provider::component::{ComponentId, ComponentState, DataSlot, Role, StopMethod};
 use schemars::JsonSchema;
@@ -72,6 +74,43 @@ fn start(components: &[ComponentId]) -> impl Iterator<Item = UndoOp> + '_ {
 impl Fault for LoseEtcd {
     fn kind(&self) -> &'static str {
         "loseEtcd"
+    }
+
+    fn role(&self) -> Role {
+        Role::Etcd
+    }
+
+    fn targets(&self, components: &[PlannedComponent]) -> Vec<ComponentId> {
+        let Members::All = self.members;
+        components.iter().filter(|c| c.role == Role::Etcd).map(|c| c.component.clone()).collect()
+    }
+
+    fn blast_radius(&self, aim: &Aim<'_>) -> String {
+        let lost = match aim.closed_by {
+            Some(Step::RestoreSnapshot(r)) => {
+                format!("every write since snapshot `{}` is lost for good once it is restored", r.from)
+            }
+            _ => "nothing is lost for good: the data directories are kept and put back".to_owned(),
+        };
+        let api_servers = match aim.count(Role::KubeApiserver) {
+            1 => "the API server".to_owned(),
+            n => format!("{n} API servers"),
+        };
+        format!(
+            "all of etcd ({}) is killed and its data moved aside: no write and no quorum read through {api_servers} \
+             until it is back; controllers and schedulers stand still; {lost}. Nothing outside this cluster is touched",
+            aim.names(),
+        )
+    }
+
+    fn undo_in_words(&self) -> &'static str {
+        "until a restored etcd is started: stop every API server, bring the original data back, start everything \
+         anew, and wait until LIST equals etcd's own state. From then on going back would be a second rollback, \
+         so it rolls forward: restart everything on the restored data, same check"
+    }
+
+    fn closed_by(&self, step: &Step) -> bool {
+        matches!(step, Step::RestoreSnapshot(_))
     }
 
     fn needs(&self) -> BTreeSet<Capability> {
@@ -183,7 +222,6 @@ impl Fault for LoseEtcd {
 mod tests {
     use super::*;
     use crate::agent::undo::InjectionId;
-    use crate::plan::PlannedComponent;
     use crate::provider::component::HostId;
 
     fn cluster() -> Vec<PlannedComponent> {

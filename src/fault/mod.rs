@@ -2,15 +2,18 @@
 //! and what shows, apart from its own calls, that it took hold and that it is over.
 
 pub mod lose_etcd;
+pub mod lose_members;
 
 use crate::agent::undo::{InjectionId, Undo};
 use crate::agent::view::{ClusterView, Look};
+use crate::drill::spec::Step;
 use crate::guard::GuardToken;
 use crate::plan::PlannedComponent;
 use crate::provider::Capability;
 use crate::provider::component::{ComponentControl, ComponentId, ControlError, Role, StopMethod};
 use futures::future::BoxFuture;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// One instance of a fault on bound targets.
@@ -35,6 +38,42 @@ impl Injection<'_> {
     }
 }
 
+/// What a plan knows of a fault when it says what will be harmed.
+#[derive(Debug, Clone, Copy)]
+pub struct Aim<'a> {
+    /// What is hit.
+    pub targets: &'a [ComponentId],
+    /// Every component of the cluster.
+    pub components: &'a [PlannedComponent],
+    /// The step that ends it; absent: the undo does.
+    pub closed_by: Option<&'a Step>,
+}
+
+impl Aim<'_> {
+    fn names(&self) -> String {
+        self.targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
+
+    fn count(&self, role: Role) -> usize {
+        self.components.iter().filter(|c| c.role == role).count()
+    }
+}
+
+/// The fault that a step injects; `None` for steps that are no fault.
+#[must_use]
+pub fn of(step: &Step) -> Option<Arc<dyn Fault>> {
+    match step {
+        Step::LoseEtcd(fault) => Some(Arc::new(fault.clone())),
+        Step::QuorumLoss(fault) => Some(Arc::new(fault.clone())),
+        Step::MemberLoss(fault) => Some(Arc::new(fault.clone())),
+        Step::TakeSnapshot(_)
+        | Step::Hold(_)
+        | Step::RestoreSnapshot(_)
+        | Step::End(_)
+        | Step::Observe(_) => None,
+    }
+}
+
 /// What a fault works with.
 #[derive(Clone, Copy)]
 pub struct FaultContext<'a> {
@@ -51,6 +90,16 @@ pub type Faulting<'a, T> = BoxFuture<'a, Result<T, FaultError>>;
 pub trait Fault: Send + Sync {
     /// As in the drill file.
     fn kind(&self) -> &'static str;
+    /// The role that every target must have.
+    fn role(&self) -> Role;
+    /// What is hit, of these components. Pure; empty when the fault names what is not there.
+    fn targets(&self, components: &[PlannedComponent]) -> Vec<ComponentId>;
+    /// What will not work meanwhile, and what is lost for good, in words.
+    fn blast_radius(&self, aim: &Aim<'_>) -> String;
+    /// Its undo in words.
+    fn undo_in_words(&self) -> &'static str;
+    /// Whether this later step ends the fault.
+    fn closed_by(&self, step: &Step) -> bool;
     /// What the provider must be able to do; the plan refuses early what it can't.
     fn needs(&self) -> BTreeSet<Capability>;
     /// How components are stopped, where they are; named in every recovery time.

@@ -1,7 +1,9 @@
 //! Which components a fault may hit.
 
 use super::GuardError;
+use crate::drill::lint::step_key;
 use crate::drill::spec::Step;
+use crate::fault;
 use crate::plan::PlannedStep;
 use crate::provider::component::{ComponentStatus, Role};
 use std::fmt::Write as _;
@@ -28,13 +30,7 @@ pub(super) fn check(step: &PlannedStep, statuses: &[ComponentStatus]) -> Result<
 
 /// The step's key in the drill file, and the role that its targets must have.
 fn kind_and_role(step: &Step) -> (&'static str, Option<Role>) {
-    match step {
-        Step::LoseEtcd(_) => ("loseEtcd", Some(Role::Etcd)),
-        Step::RestoreSnapshot(_) => ("restoreSnapshot", None),
-        Step::TakeSnapshot(_) => ("takeSnapshot", Some(Role::Etcd)),
-        Step::Hold(_) => ("hold", None),
-        Step::Observe(_) => ("observe", None),
-    }
+    (step_key(step), fault::of(step).map(|fault| fault.role()))
 }
 
 fn reasons(wanted: Option<Role>, statuses: &[ComponentStatus]) -> String {

@@ -2,6 +2,7 @@
 
 use crate::drill::lint::{client_key, client_name, step_key};
 use crate::drill::spec::{Client, Drill, ProviderKind, Step};
+use crate::fault;
 use crate::provider::Capability::{
     self, AddressApiServers, ControlComponents, DeadMan, ReachEtcd, ReplaceEtcdData,
 };
@@ -20,11 +21,11 @@ pub fn offered_by(provider: ProviderKind) -> BTreeSet<Capability> {
 /// Needs of each part: what it is, in words, and what it can't do without.
 pub(super) fn needs(drill: &Drill) -> Vec<(String, Vec<Capability>)> {
     let steps = drill.spec.steps.iter().enumerate().filter_map(|(i, step)| {
-        let needs = match step {
-            Step::TakeSnapshot(_) => vec![ControlComponents, ReachEtcd],
-            Step::LoseEtcd(_) => vec![ControlComponents, ReplaceEtcdData, ReachEtcd, DeadMan],
-            Step::RestoreSnapshot(_) => vec![ControlComponents, ReplaceEtcdData, ReachEtcd],
-            Step::Hold(_) | Step::Observe(_) => return None,
+        let needs = match (step, fault::of(step)) {
+            (_, Some(fault)) => fault.needs().into_iter().collect(),
+            (Step::TakeSnapshot(_), _) => vec![ControlComponents, ReachEtcd],
+            (Step::RestoreSnapshot(_), _) => vec![ControlComponents, ReplaceEtcdData, ReachEtcd],
+            _ => return None,
         };
         Some((format!("step {} (`{}`)", i + 1, step_key(step)), needs))
     });

@@ -6,6 +6,7 @@ use super::{PlannedClient, PlannedComponent};
 use crate::check::objectives::RtoTo;
 use crate::drill::lint::client_name;
 use crate::drill::spec::{ApiReady, Client, Drill, Objective, SteadyState, Step, Topology};
+use crate::fault;
 use crate::history::record::ClientKind;
 use crate::provider::component::{ComponentId, HostId, Role};
 use crate::provider::network::OBSERVER_USER;
@@ -103,7 +104,10 @@ fn probes(drill: &Drill, components: &[PlannedComponent], windows: &Windows) -> 
 /// Whether something in the drill is judged by, or done to, etcd itself.
 fn needs_truth(drill: &Drill) -> bool {
     let spec = &drill.spec;
-    let step = |s: &Step| matches!(s, Step::TakeSnapshot(_) | Step::LoseEtcd(_) | Step::RestoreSnapshot(_));
+    let step = |s: &Step| {
+        let of_etcd = fault::of(s).is_some_and(|fault| fault.role() == Role::Etcd);
+        of_etcd || matches!(s, Step::TakeSnapshot(_) | Step::RestoreSnapshot(_))
+    };
     let objective = |o: &Objective| match o {
         Objective::Rto(r) => matches!(r.to, RtoTo::EtcdServing | RtoTo::FirstTrueList | RtoTo::FirstGoodGet),
         Objective::Rpo(_) | Objective::NoClientOnLostTimeline(_) => true,

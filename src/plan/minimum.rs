@@ -4,19 +4,22 @@
 //! fixes; the minimum is a fraction of them, small enough that a slow machine does
 //! not make a run inconclusive, large enough that an idle client does:
 //! * before: half of what is due in `sustained.over` and the holds before the first fault;
-//! * during: 0, for a fault that takes all of etcd lets nothing complete;
+//! * during: 0 for a fault that takes etcd's quorum, which lets nothing complete; a quarter of what
+//!   is due in the holds while one member of several is lost;
 //! * after: a quarter of what is due in holds and `observe.then` after the fault is
 //!   ended, for the service needs time to come back. 0 for watches: that nothing
 //!   arrives on them is an observation, and what they miss is counted against etcd.
 
 use super::MinimumOperations;
 use crate::drill::spec::{Drill, Step};
+use crate::fault;
 use std::time::Duration;
 
 /// Known durations of a drill around its fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Windows {
     before: Duration,
+    during: Duration,
     after: Duration,
 }
 
@@ -24,22 +27,26 @@ impl Windows {
     /// Durations that the drill fixes; waits for conditions count only for what follows them.
     pub fn of(drill: &Drill) -> Self {
         let steps = &drill.spec.steps;
-        let fault = steps.iter().position(|s| matches!(s, Step::LoseEtcd(_)));
-        let ended = steps.iter().rposition(|s| matches!(s, Step::RestoreSnapshot(_)));
+        let fault = steps.iter().position(|s| fault::of(s).is_some());
+        let ended = steps.iter().rposition(|s| matches!(s, Step::RestoreSnapshot(_) | Step::End(_)));
         let sum = |steps: &[Step]| steps.iter().map(known).fold(Duration::ZERO, Duration::saturating_add);
         let before = sum(&steps[..fault.unwrap_or(steps.len())]);
+        let during = match (fault, ended) {
+            (Some(fault), Some(ended)) if matches!(steps[fault], Step::MemberLoss(_)) => sum(&steps[fault..ended]),
+            _ => Duration::ZERO,
+        };
         let after = match (fault, ended) {
             (Some(_), Some(ended)) => sum(&steps[ended..]),
             _ => Duration::ZERO,
         };
-        Self { before: before.saturating_add(drill.spec.limits.sustained.over.0), after }
+        Self { before: before.saturating_add(drill.spec.limits.sustained.over.0), during, after }
     }
 
     /// Minimum of a client that is due every `every`.
     pub fn paced(&self, every: Duration) -> MinimumOperations {
         MinimumOperations {
             before: due(self.before, every) / 2,
-            during: 0,
+            during: due(self.during, every) / 4,
             after: due(self.after, every) / 4,
         }
     }
@@ -55,7 +62,7 @@ fn known(step: &Step) -> Duration {
     match step {
         Step::Hold(s) => s.duration.0,
         Step::Observe(s) => s.then.0,
-        Step::TakeSnapshot(_) | Step::LoseEtcd(_) | Step::RestoreSnapshot(_) => Duration::ZERO,
+        _ => Duration::ZERO,
     }
 }
 

@@ -19,20 +19,23 @@
 
 use super::expand::writes_per_second;
 use super::versions::minor;
-use super::{PlannedObjective, PredictedView, Prediction, Versions};
+use super::{PlannedClient, PlannedObjective, PredictedView, Prediction, Versions};
 use crate::check::objectives::{Rto, RtoFrom, RtoTo};
 use crate::client::spec::ListResourceVersion;
 use crate::drill::lint::{client_name, objective_name};
 use crate::drill::spec::{Client, Drill, Objective, RestoreSnapshot, Step};
+use crate::provider::component::ComponentId;
+use crate::step::restart::Which;
 use std::time::Duration;
 
 /// First minor version of Kubernetes that answers LIST without resourceVersion from its cache.
 const CONSISTENT_LIST_FROM_CACHE: u32 = 31;
 
 /// A prediction per client of the drill; none when no restore follows a loss.
-pub(super) fn predictions(drill: &Drill, versions: &Versions) -> Vec<Prediction> {
+pub(super) fn predictions(drill: &Drill, versions: &Versions, clients: &[PlannedClient]) -> Vec<Prediction> {
     let Some(procedure) = Procedure::of(drill, versions) else { return Vec::new() };
-    drill.spec.clients.iter().filter_map(|client| procedure.predict(client)).collect()
+    let own = clients.iter().filter_map(|planned| Some((planned.spec.as_ref()?, &planned.target)));
+    own.filter_map(|(client, target)| procedure.with(target).predict(client)).collect()
 }
 
 /// Whether the bump leads past every revision that the lost timeline reached.
@@ -47,27 +50,37 @@ enum Past {
 }
 
 /// What decides about every client.
+#[derive(Clone, Copy)]
 struct Procedure<'a> {
     versions: &'a Versions,
     past: Past,
     bump: Option<u64>,
     /// Revisions that the drill's own writers are expected to lose.
     expected_lost: u64,
-    api_servers_restarted: bool,
+    /// Which API servers are restarted.
+    restarts: &'a Which,
+    /// Whether the one that the client talks to is among them.
+    api_server_restarted: bool,
 }
 
 impl<'a> Procedure<'a> {
-    fn of(drill: &Drill, versions: &'a Versions) -> Option<Self> {
+    fn of(drill: &'a Drill, versions: &'a Versions) -> Option<Self> {
         let (restore, lost_for) = restore(drill)?;
-        let bump = restore.bump_revision.amount();
+        let bump = restore.bump_revision.at_least();
         let expected_lost = writes_per_second(drill).saturating_mul(lost_for.as_secs().saturating_add(1));
         Some(Self {
             versions,
             past: reaches(bump, expected_lost),
             bump,
             expected_lost,
-            api_servers_restarted: restore.restart.api_servers,
+            restarts: &restore.restart.api_servers,
+            api_server_restarted: false,
         })
+    }
+
+    /// The procedure as it looks to a client of `target`.
+    fn with(self, target: &ComponentId) -> Self {
+        Self { api_server_restarted: self.restarts.takes(target), ..self }
     }
 
     fn predict(&self, client: &Client) -> Option<Prediction> {
@@ -97,7 +110,7 @@ impl<'a> Procedure<'a> {
                 minor(&self.versions.kubernetes).is_none_or(|m| m >= CONSISTENT_LIST_FROM_CACHE)
             }
         };
-        cached && !self.api_servers_restarted && self.past != Past::Yes
+        cached && !self.api_server_restarted && self.past != Past::Yes
     }
 
     fn source(&self, client: &Client) -> String {
@@ -112,7 +125,7 @@ impl<'a> Procedure<'a> {
             (_, Past::Yes) => {
                 "the API server lists again and ends the watch with 410; the client lists again".to_owned()
             }
-            (Client::ListReader(_), _) if self.api_servers_restarted => {
+            (Client::ListReader(_), _) if self.api_server_restarted => {
                 "a restarted API server builds its cache from the restored store".to_owned()
             }
             (Client::ListReader(list), _) => self.list_rule(list.resource_version),
@@ -146,7 +159,7 @@ impl<'a> Procedure<'a> {
 
     /// Which real versions the rule was seen on.
     fn where_seen(&self, client: &Client) -> &'static str {
-        match (client, self.past, self.api_servers_restarted) {
+        match (client, self.past, self.api_server_restarted) {
             (Client::EtcdWatcher(_), Past::Yes, _) => "etcd's own end-to-end test of restores with a bump",
             (Client::EtcdWatcher(_), ..) => "executed on etcd 3.4.23 and 3.7.3",
             (_, Past::Yes, _) | (_, _, true) => "executed on Kubernetes 1.37.2 with etcd 3.7.3",
@@ -224,7 +237,7 @@ fn rto(drill: &Drill, o: &Rto, predictions: &[Prediction]) -> Option<String> {
                 .to_owned(),
         );
     }
-    let work = if restore.restart.api_servers {
+    let work = if restore.restart.api_servers != Which::None {
         "etcdutl, one etcd start and one API server start: a few seconds"
     } else {
         "etcdutl and one etcd start, after which a running API server answers again by itself within about a \

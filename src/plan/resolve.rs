@@ -116,7 +116,8 @@ pub fn resolve(input: ResolveInput<'_>) -> Result<Plan, PlanError> {
     }
     let drill_digest = sha256_hex(input.text.as_bytes());
     let components = expand::components(drill.spec.cluster.topology);
-    let predictions = predict::predictions(&drill, &versions);
+    let clients = expand::clients(&drill, &components);
+    let predictions = predict::predictions(&drill, &versions, &clients);
     Ok(Plan {
         format_version: FORMAT_VERSION.to_owned(),
         seed: input.seed.unwrap_or_else(|| derived_seed(&drill_digest)),
@@ -124,7 +125,7 @@ pub fn resolve(input: ResolveInput<'_>) -> Result<Plan, PlanError> {
         parameters,
         overrides: overrides.listed(),
         profile: input.profile.clone(),
-        clients: expand::clients(&drill, &components),
+        clients,
         steps: steps::resolve(&drill, &components),
         steady_state: drill.spec.steady_state.clone(),
         objectives: predict::objectives(&drill, &predictions),

@@ -3,7 +3,7 @@
 use super::{PlannedComponent, PlannedFault, PlannedStep};
 use crate::agent::undo::OnLapse;
 use crate::drill::spec::{Drill, Step};
-use crate::fault::lose_etcd::{LoseEtcd, Members};
+use crate::fault::{self, Aim, Fault};
 use crate::provider::component::{ComponentId, Role};
 use crate::step::spec::RestoreSnapshot;
 
@@ -13,25 +13,18 @@ const UNDO_WITHIN_NS: u64 = 60_000_000_000;
 /// Every step with its targets resolved to names.
 pub(super) fn resolve(drill: &Drill, components: &[PlannedComponent]) -> Vec<PlannedStep> {
     let steps = &drill.spec.steps;
-    steps
-        .iter()
-        .enumerate()
-        .map(|(index, step)| {
-            let (targets, fault) = match step {
-                Step::TakeSnapshot(_) => {
-                    (of_role(components, Role::Etcd).into_iter().take(1).collect(), None)
-                }
-                Step::LoseEtcd(LoseEtcd { members: Members::All }) => {
-                    let targets = of_role(components, Role::Etcd);
-                    let fault = lose_etcd(steps, index, &targets, components);
-                    (targets, Some(fault))
-                }
-                Step::RestoreSnapshot(restore) => (restored(restore, components), None),
-                Step::Hold(_) | Step::Observe(_) => (Vec::new(), None),
-            };
-            PlannedStep { index, step: step.clone(), targets, fault }
-        })
-        .collect()
+    let planned = |(index, step): (usize, &Step)| {
+        let fault = fault::of(step);
+        let targets = match (&fault, step) {
+            (Some(fault), _) => fault.targets(components),
+            (None, Step::TakeSnapshot(_)) => of_role(components, Role::Etcd).into_iter().take(1).collect(),
+            (None, Step::RestoreSnapshot(restore)) => restored(restore, components),
+            _ => Vec::new(),
+        };
+        let fault = fault.map(|fault| harm(fault.as_ref(), steps, index, &targets, components));
+        PlannedStep { index, step: step.clone(), targets, fault }
+    };
+    steps.iter().enumerate().map(planned).collect()
 }
 
 /// Names of the components of one role, in order.
@@ -41,47 +34,27 @@ pub(super) fn of_role(components: &[PlannedComponent], role: Role) -> Vec<Compon
 
 /// etcd, and what the procedure restarts.
 fn restored(restore: &RestoreSnapshot, components: &[PlannedComponent]) -> Vec<ComponentId> {
-    let restart = restore.restart;
-    let roles = [
-        (Role::Etcd, true),
-        (Role::KubeApiserver, restart.api_servers),
-        (Role::KubeControllerManager, restart.controller_managers),
-        (Role::KubeScheduler, restart.schedulers),
-    ];
-    roles.into_iter().filter(|(_, hit)| *hit).flat_map(|(role, _)| of_role(components, role)).collect()
+    let mut hit = of_role(components, Role::Etcd);
+    for (role, _, which) in restore.restart.by_role() {
+        hit.extend(of_role(components, role).into_iter().filter(|component| which.takes(component)));
+    }
+    hit
 }
 
-fn lose_etcd(
+fn harm(
+    fault: &dyn Fault,
     steps: &[Step],
     index: usize,
     targets: &[ComponentId],
     components: &[PlannedComponent],
 ) -> PlannedFault {
-    let closed_by = (index + 1..steps.len()).find(|i| matches!(steps[*i], Step::RestoreSnapshot(_)));
-    let api_servers = of_role(components, Role::KubeApiserver).len();
-    let lost = match closed_by.map(|i| &steps[i]) {
-        Some(Step::RestoreSnapshot(r)) => {
-            format!("every write since snapshot `{}` is lost for good once it is restored", r.from)
-        }
-        _ => "nothing is lost for good: the data directories are kept and put back".to_owned(),
-    };
+    let closed_by = (index + 1..steps.len()).find(|i| fault.closed_by(&steps[*i]));
+    let aim = Aim { targets, components, closed_by: closed_by.map(|i| &steps[i]) };
     PlannedFault {
-        blast_radius: format!(
-            "all of etcd ({}) is killed and its data moved aside: no write and no quorum read through {} until it \
-             is back; controllers and schedulers stand still; {lost}. Nothing outside this cluster is touched",
-            names(targets),
-            if api_servers == 1 { "the API server".to_owned() } else { format!("{api_servers} API servers") },
-        ),
+        blast_radius: fault.blast_radius(&aim),
         closed_by,
         on_lapse: OnLapse::Revert,
-        undo: "until a restored etcd is started: stop every API server, bring the original data back, start \
-               everything anew, and wait until LIST equals etcd's own state. From then on going back would be a \
-               second rollback, so it rolls forward: restart everything on the restored data, same check"
-            .to_owned(),
+        undo: fault.undo_in_words().to_owned(),
         undo_within_ns: UNDO_WITHIN_NS,
     }
-}
-
-fn names(targets: &[ComponentId]) -> String {
-    targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

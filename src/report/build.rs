@@ -288,6 +288,8 @@ fn deviations(input: &EvidenceInput) -> Vec<Deviation> {
             }
             JournalEvent::RenewFailed { reason } => format!("the dead-man's lease was not renewed: {reason}"),
             JournalEvent::Interrupted { by } => format!("the run was ended early by {by}"),
+            // An undo that a step of the plan asks for is the plan.
+            JournalEvent::UndoStarted { cause, .. } if cause.starts_with("step ") => continue,
             JournalEvent::UndoStarted { injection, cause, .. } => {
                 format!("undo of {injection} began, because of {cause}")
             }

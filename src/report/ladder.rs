@@ -34,6 +34,8 @@ pub(super) enum Rise {
     Between(u64, u64),
     /// It can't be told, and why.
     Unknown(String),
+    /// The drill has no such start.
+    NotApplicable,
 }
 
 impl Rise {
@@ -47,6 +49,7 @@ impl Rise {
                 "ns",
             ),
             Rise::Unknown(reason) => format!("unknown: {reason}"),
+            Rise::NotApplicable => "no restore in this drill".to_owned(),
         }
     }
 
@@ -55,6 +58,7 @@ impl Rise {
         match self {
             Rise::Between(..) => self.text(),
             Rise::Unknown(_) => "unknown".to_owned(),
+            Rise::NotApplicable => "—".to_owned(),
         }
     }
 }
@@ -62,6 +66,7 @@ impl Rise {
 /// Every rung that the run's marks name; none when the run has no such marks.
 pub(super) fn rungs(report: &Report) -> Vec<Rung> {
     let find = |name: &str| report.marks.iter().find(|m| m.name == name);
+    let restores = report.steps.iter().any(|step| step.kind == "restoreSnapshot");
     RUNGS
         .iter()
         .filter_map(|(mark, label)| {
@@ -70,7 +75,7 @@ pub(super) fn rungs(report: &Report) -> Vec<Rung> {
                 label,
                 mark,
                 from_fault: rise(find("fault"), to),
-                from_command: rise(find("restoreCommand"), to),
+                from_command: if restores { rise(find("restoreCommand"), to) } else { Rise::NotApplicable },
             })
         })
         .collect()

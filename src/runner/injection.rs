@@ -3,10 +3,11 @@
 //! Every effect is preceded by a durable record of how it is taken back, in the
 //! journal and with the agent.
 
+use super::undo::settle_one;
 use crate::agent::protocol::{Request, Response};
 use crate::agent::undo::{InjectionId, Undo};
 use crate::agent::view::Look;
-use crate::fault::{Fault, FaultContext, Injection};
+use crate::fault::{self, Fault, FaultContext, Injection};
 use crate::journal::entry::{Fact, JournalEvent};
 use crate::plan::PlannedStep;
 use crate::provider::component::{ComponentId, ControlError, Role};
@@ -29,7 +30,7 @@ pub struct OpenInjection {
     /// Index of the step that made it.
     pub step: usize,
     /// Its kind of fault.
-    pub fault: Box<dyn Fault>,
+    pub fault: Arc<dyn Fault>,
     /// What it hit.
     pub targets: Vec<ComponentId>,
     /// Declared limit of its undo.
@@ -58,11 +59,9 @@ impl std::fmt::Debug for OpenInjection {
 /// # Errors
 /// Before `Injecting` nothing has happened to the cluster; after it, the caller
 /// has to have the agent undo what is armed.
-pub async fn inject<F: Fault + Clone + 'static>(
-    planned: &PlannedStep,
-    fault: &F,
-    ctx: &mut StepContext,
-) -> Result<(), StepError> {
+pub async fn inject(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(), StepError> {
+    let fault = fault::of(&planned.step)
+        .ok_or_else(|| StepError::NotSeen(format!("step {} injects no fault", planned.index)))?;
     let id = step::injection_id(planned);
     note_revision_before(ctx).await?;
     let within_ns = planned.fault.as_ref().map_or(UNDO_WITHIN_NS, |fault| fault.undo_within_ns);
@@ -77,7 +76,7 @@ pub async fn inject<F: Fault + Clone + 'static>(
     ctx.memory.open.push(OpenInjection {
         id: id.clone(),
         step: planned.index,
-        fault: Box::new(fault.clone()),
+        fault: Arc::clone(&fault),
         targets: planned.targets.clone(),
         within_ns,
     });
@@ -143,13 +142,50 @@ pub async fn ended_by(planned: &PlannedStep, ctx: &mut StepContext) -> Result<()
     for open in std::mem::take(&mut ctx.memory.open) {
         let ended = JournalEvent::Ended { injection: open.id.clone(), by_step: planned.index };
         ctx.journalist.record(ended).await?;
-        let control = ctx.cluster.control();
-        let view = ctx.view.clone();
-        let fault_context = FaultContext { control: control.as_ref(), view: view.as_ref() };
-        let observation =
-            await_observation(ctx, || open.fault.verify_ended(fault_context, open.injection(ctx))).await?;
-        ctx.journalist.record(JournalEvent::EndVerified { injection: open.id.clone(), observation }).await?;
+        verify_end(&open, ctx).await?;
     }
+    Ok(())
+}
+
+/// Has the agent undo every open injection of a kind, and verifies that the disturbance is gone.
+///
+/// # Errors
+/// When the undo failed, or the disturbance is still seen.
+pub async fn end_by_undo(planned: &PlannedStep, kind: &str, ctx: &mut StepContext) -> Result<(), StepError> {
+    let (ending, open): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut ctx.memory.open).into_iter().partition(|open| open.fault.kind() == kind);
+    ctx.memory.open = open;
+    for open in ending {
+        let held = match ctx.cluster.agent(&Request::List).await? {
+            Response::Injections { injections } => {
+                injections.into_iter().find(|h| h.run == ctx.run && h.injection == open.id)
+            }
+            _ => None,
+        };
+        let cause = by_step(planned.index);
+        let (cluster, journalist) = (ctx.cluster.as_ref(), &ctx.journalist);
+        let failed = settle_one(&ctx.run, &open.id, held.as_ref(), cluster, journalist, &cause).await?;
+        if let Some(reason) = failed {
+            return Err(ControlError::Failed { what: format!("end {}", open.id), reason }.into());
+        }
+        verify_end(&open, ctx).await?;
+    }
+    Ok(())
+}
+
+/// Cause of an undo that a step asked for, as the journal has it.
+#[must_use]
+pub fn by_step(step: usize) -> String {
+    format!("step {step}")
+}
+
+async fn verify_end(open: &OpenInjection, ctx: &StepContext) -> Result<(), StepError> {
+    let control = ctx.cluster.control();
+    let view = ctx.view.clone();
+    let fault_context = FaultContext { control: control.as_ref(), view: view.as_ref() };
+    let observation =
+        await_observation(ctx, || open.fault.verify_ended(fault_context, open.injection(ctx))).await?;
+    ctx.journalist.record(JournalEvent::EndVerified { injection: open.id.clone(), observation }).await?;
     Ok(())
 }
 

@@ -62,7 +62,11 @@ async fn all_failed(
     Ok(if failures.is_empty() { Settled::Clean } else { Settled::Faulted(failures) })
 }
 
-async fn settle_one(
+/// Has the agent carry out one undo, unless nothing is owed; `Some` says why it failed.
+///
+/// # Errors
+/// When the journal can't be written.
+pub async fn settle_one(
     run: &str,
     injection: &InjectionId,
     held: Option<&Held>,

@@ -1,7 +1,10 @@
 //! Steps that are not faults, one file per kind, and the one place that carries a step out.
 
+pub mod bump;
+pub mod restart;
 pub mod spec;
 
+mod end;
 mod hold;
 mod observe;
 mod restore_snapshot;
@@ -10,6 +13,7 @@ mod take_snapshot;
 use crate::agent::undo::InjectionId;
 use crate::agent::view::ClusterView;
 use crate::clock::{Clock, MonoNs};
+use crate::drill::lint::step_key;
 use crate::drill::spec::Step;
 use crate::guard::GuardToken;
 use crate::journal::JournalError;
@@ -150,24 +154,13 @@ pub async fn execute(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(),
         Step::Hold(step) => hold::execute(step, ctx).await,
         Step::RestoreSnapshot(step) => restore_snapshot::execute(planned, step, ctx).await,
         Step::Observe(step) => observe::execute(planned, step, ctx).await,
-        Step::LoseEtcd(fault) => injection::inject(planned, fault, ctx).await,
-    }
-}
-
-/// The kind of a step, as the drill file writes it.
-#[must_use]
-pub fn kind(step: &Step) -> &'static str {
-    match step {
-        Step::TakeSnapshot(_) => "takeSnapshot",
-        Step::Hold(_) => "hold",
-        Step::LoseEtcd(_) => "loseEtcd",
-        Step::RestoreSnapshot(_) => "restoreSnapshot",
-        Step::Observe(_) => "observe",
+        Step::End(step) => end::execute(planned, step, ctx).await,
+        Step::LoseEtcd(_) | Step::MemberLoss(_) | Step::QuorumLoss(_) => injection::inject(planned, ctx).await,
     }
 }
 
 /// Identity of the injection that a step makes.
 #[must_use]
 pub fn injection_id(planned: &PlannedStep) -> InjectionId {
-    InjectionId(format!("{}-{}", planned.index, kind(&planned.step)))
+    InjectionId(format!("{}-{}", planned.index, step_key(&planned.step)))
 }

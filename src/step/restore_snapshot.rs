@@ -4,7 +4,7 @@
 //! forward: from the first write that it acknowledges there is a new timeline,
 //! and putting the old data back would be a second rollback.
 
-use super::spec::RestoreSnapshot;
+use super::spec::{ClusterToken, RestoreSnapshot};
 use super::take_snapshot::succeeded;
 use super::{StepContext, StepError};
 use crate::journal::entry::{Fact, JournalEvent};
@@ -38,9 +38,21 @@ pub(super) async fn execute(
         control.stop(component, StopMethod::Kill).await?;
     }
     let members = ctx.components(Role::Etcd);
+    let snapshot = ctx
+        .memory
+        .snapshots
+        .get(&step.from)
+        .cloned()
+        .ok_or_else(|| StepError::NotSeen(format!("no snapshot named `{}` was taken", step.from)))?;
+    let highest = ctx.memory.lost_at_revision.max(ctx.journalist.observations.borrow().max_revision());
+    let bump = step.bump_revision.amount(snapshot.revision, highest).map_err(StepError::NotSeen)?;
+    let token = match step.cluster_token {
+        ClusterToken::New => format!("quakeproof-{}-{}", ctx.run, planned.index),
+        ClusterToken::Kept => "{token}".to_owned(),
+    };
     for member in &members {
         ctx.go_on()?;
-        restore_member(member, step, ctx).await?;
+        restore_member(member, &Restoring { file: &snapshot.file, bump, token: &token }, ctx).await?;
     }
     let restored_ns = ctx.clock.mono();
     ctx.go_on()?;
@@ -62,7 +74,7 @@ pub(super) async fn execute(
     injection::ended_by(planned, ctx).await?;
     let fact = Fact::Restored {
         from: step.from.clone(),
-        bump: step.bump_revision.amount(),
+        bump,
         revision_after: state.revision,
         raft_term: state.raft_term,
         command_ns,
@@ -75,45 +87,45 @@ pub(super) async fn execute(
 }
 
 fn components_to_restart(step: &RestoreSnapshot, ctx: &StepContext) -> BTreeMap<ComponentId, StopMethod> {
-    let asked = [
-        (step.restart.api_servers, Role::KubeApiserver),
-        (step.restart.controller_managers, Role::KubeControllerManager),
-        (step.restart.schedulers, Role::KubeScheduler),
-    ];
-    asked
-        .into_iter()
-        .filter(|(wanted, _)| *wanted)
-        .flat_map(|(_, role)| ctx.components(role))
-        .map(|component| (component, StopMethod::Kill))
-        .collect()
+    let asked = step.restart.by_role().into_iter().flat_map(|(role, _, which)| {
+        ctx.components(role).into_iter().filter(|component| which.takes(component))
+    });
+    asked.map(|component| (component, StopMethod::Kill)).collect()
+}
+
+/// What every member is restored with.
+struct Restoring<'a> {
+    /// The snapshot's private file.
+    file: &'a str,
+    /// Revisions to add.
+    bump: Option<u64>,
+    /// Cluster token.
+    token: &'a str,
 }
 
 /// `etcdutl snapshot restore` into a directory of its own, which then takes the place of the lost one.
 async fn restore_member(
     member: &ComponentId,
-    step: &RestoreSnapshot,
+    restoring: &Restoring<'_>,
     ctx: &StepContext,
 ) -> Result<(), StepError> {
-    let snapshot = ctx
-        .memory
-        .snapshots
-        .get(&step.from)
-        .ok_or_else(|| StepError::NotSeen(format!("no snapshot named `{}` was taken", step.from)))?;
     let slot = "restored";
     let mut args = vec![
         "snapshot".to_owned(),
         "restore".to_owned(),
-        format!("{{file:{}}}", snapshot.file),
+        format!("{{file:{}}}", restoring.file),
         "--data-dir".to_owned(),
         format!("{{data:{slot}}}"),
         "--name".to_owned(),
         "{name}".to_owned(),
         "--initial-cluster".to_owned(),
         "{initialCluster}".to_owned(),
+        "--initial-cluster-token".to_owned(),
+        restoring.token.to_owned(),
         "--initial-advertise-peer-urls".to_owned(),
         "{peerUrl}".to_owned(),
     ];
-    if let Some(amount) = step.bump_revision.amount() {
+    if let Some(amount) = restoring.bump {
         args.extend(["--bump-revision".to_owned(), amount.to_string(), "--mark-compacted".to_owned()]);
     }
     let control = ctx.cluster.control();

@@ -1,9 +1,10 @@
 //! The steps of a drill file that are not faults.
 
+use super::bump::Bump;
+use super::restart::Restart;
 use crate::drill::values::Span;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use std::borrow::Cow;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Saves an etcd snapshot with the `etcdctl` of the running version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,111 +35,31 @@ pub struct RestoreSnapshot {
     /// the old revisions compacted: etcdutl refuses either alone.
     #[serde(default)]
     pub bump_revision: Bump,
-    /// Which components are restarted as part of the procedure.
+    /// Which components are stopped before the restore and started after it.
     #[serde(default)]
     pub restart: Restart,
+    /// Which cluster token the restored members are given.
+    #[serde(default)]
+    pub cluster_token: ClusterToken,
 }
 
-/// How far a restore moves the revision forward.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Bump {
-    /// Not at all: revisions that clients have seen are used again.
-    #[default]
-    None,
-    /// By 10^9, which etcd's documentation takes to cover a week at 1500 writes/s.
-    Auto,
-    /// By this many revisions, 1 to 10^15.
-    By(u64),
-}
-
-impl Bump {
-    /// What `auto` stands for.
-    pub const AUTO: u64 = 1_000_000_000;
-    /// Largest bump accepted.
-    pub const MAX: u64 = 1_000_000_000_000_000;
-
-    /// Revisions to add; `None` for no bump.
-    #[must_use]
-    pub fn amount(self) -> Option<u64> {
-        match self {
-            Bump::None => None,
-            Bump::Auto => Some(Self::AUTO),
-            Bump::By(n) => Some(n),
-        }
-    }
-
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "none" => Ok(Bump::None),
-            "auto" => Ok(Bump::Auto),
-            other => match other.parse::<u64>() {
-                Ok(n) if (1..=Self::MAX).contains(&n) => Ok(Bump::By(n)),
-                Ok(_) => Err(format!("bumpRevision `{other}` is outside 1 to {}", Self::MAX)),
-                Err(_) => Err(format!("bumpRevision `{other}` is neither `none`, `auto` nor a number")),
-            },
-        }
-    }
-}
-
-impl Serialize for Bump {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Bump::None => s.serialize_str("none"),
-            Bump::Auto => s.serialize_str("auto"),
-            Bump::By(n) => s.serialize_u64(*n),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Bump {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = Bump;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("`none`, `auto` or a number of revisions")
-            }
-            fn visit_str<E: de::Error>(self, v: &str) -> Result<Bump, E> {
-                Bump::parse(v).map_err(E::custom)
-            }
-            fn visit_u64<E: de::Error>(self, v: u64) -> Result<Bump, E> {
-                Bump::parse(&v.to_string()).map_err(E::custom)
-            }
-            fn visit_i64<E: de::Error>(self, v: i64) -> Result<Bump, E> {
-                Bump::parse(&v.to_string()).map_err(E::custom)
-            }
-        }
-        d.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for Bump {
-    fn schema_name() -> Cow<'static, str> {
-        "Bump".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "How far a restore moves the revision forward: none, auto (10^9) or a number.",
-            "oneOf": [
-                {"type": "string", "const": "none", "description": "Not at all."},
-                {"type": "string", "const": "auto", "description": "By 10^9."},
-                {"type": "integer", "minimum": 1, "maximum": Bump::MAX, "description": "By this many revisions."}
-            ]
-        })
-    }
-}
-
-/// Which components a restore restarts.
+/// Which cluster token the restored members are given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Restart {
-    /// Stop every API server before the restore and start them after it.
-    pub api_servers: bool,
-    /// Restart every controller manager.
-    pub controller_managers: bool,
-    /// Restart every scheduler.
-    pub schedulers: bool,
+#[serde(rename_all = "kebab-case")]
+pub enum ClusterToken {
+    /// One of its own: a member of the lost cluster that comes back can't join.
+    #[default]
+    New,
+    /// That of the lost cluster.
+    Kept,
+}
+
+/// Ends a fault by its undo.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct End {
+    /// Kind of the fault that an earlier step injected, as `quorumLoss`.
+    pub fault: String,
 }
 
 /// Waits for a condition while the clients record.

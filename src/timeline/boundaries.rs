@@ -249,7 +249,8 @@ impl Boundaries {
             JournalEvent::UndoStarted { injection, cause, .. } => {
                 let span = self.span(injection);
                 if span.ended.is_none() {
-                    span.ended_by = Some(format!("undo ({cause})"));
+                    let by_step = cause.starts_with("step ");
+                    span.ended_by = Some(if by_step { cause.clone() } else { format!("undo ({cause})") });
                 }
             }
             JournalEvent::UndoFinished { injection } => {

@@ -68,7 +68,20 @@ struct AckedRevision {
     revision: u64,
 }
 
+fn never_read(since: MonoNs) -> String {
+    let when = if since == MonoNs(0) { "" } else { " after the restore" };
+    format!("etcd's own state was never read{when}")
+}
+
 impl Truth {
+    /// The truth over a whole run that restored nothing: one timeline from its begin on.
+    ///
+    /// # Errors
+    /// As [`Truth::since`].
+    pub fn unbroken(logs: &[ClientLog], writes: &[Write]) -> Result<Self, String> {
+        Self::since(MonoNs(0), logs, writes)
+    }
+
     /// The truth since `restored`, the instant at which the restored data was in place.
     ///
     /// # Errors
@@ -100,7 +113,7 @@ impl Truth {
             .iter()
             .max_by_key(|(r, _)| r.revision)
             .map(|(r, o)| (r.clone(), o.clone()))
-            .ok_or("etcd's own state was never read after the restore")?;
+            .ok_or_else(|| never_read(restored))?;
         for (reading, seen) in &readings {
             agrees(reading, seen, &newest, &objects)?;
         }

@@ -93,6 +93,9 @@ pub(crate) fn step_key(step: &Step) -> &'static str {
         Step::TakeSnapshot(_) => "takeSnapshot",
         Step::Hold(_) => "hold",
         Step::LoseEtcd(_) => "loseEtcd",
+        Step::MemberLoss(_) => "memberLoss",
+        Step::QuorumLoss(_) => "quorumLoss",
+        Step::End(_) => "end",
         Step::RestoreSnapshot(_) => "restoreSnapshot",
         Step::Observe(_) => "observe",
     }

@@ -3,6 +3,7 @@
 use super::super::spec::{Client, Objective, Rpo, Rto, Step};
 use super::{Lint, client_path, objective_path};
 use crate::check::objectives::{RtoFrom, RtoTo};
+use crate::fault;
 use crate::step::spec::Until;
 
 pub(super) fn check(lint: &mut Lint<'_>) {
@@ -39,7 +40,7 @@ fn has_step(lint: &Lint<'_>, which: impl Fn(&Step) -> bool) -> bool {
 fn rto(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &Rto) {
     let from = objective_path(i, objective, "from");
     match o.from {
-        RtoFrom::Fault if !has_step(lint, |s| matches!(s, Step::LoseEtcd(_))) => {
+        RtoFrom::Fault if !has_step(lint, |s| fault::of(s).is_some()) => {
             lint.error(
                 &from,
                 "the time starts at the fault, and no step injects one",
@@ -76,9 +77,9 @@ fn rpo(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &Rpo) {
     if !has(lint, is_writer) {
         lint.error(&path, "no client counts lost writes: that takes a `ledgerWriter`", WRITER);
     }
-    if !has_step(lint, |s| matches!(s, Step::RestoreSnapshot(_))) {
-        let title = "writes can only be lost by a restore, and no step does one";
-        lint.error(&path, title, "add a `restoreSnapshot` step");
+    if !has_step(lint, |s| fault::of(s).is_some()) {
+        let title = "no step injects a fault that could lose a write";
+        lint.error(&path, title, "add a `loseEtcd` step and a `restoreSnapshot` step");
     }
 }
 

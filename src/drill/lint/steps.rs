@@ -2,8 +2,10 @@
 
 use super::super::spec::Step;
 use super::super::suggest;
-use super::{Lint, step_path};
-use crate::step::spec::{RestoreSnapshot, Until};
+use super::{Lint, step_key, step_path};
+use crate::fault::lose_members::MemberLoss;
+use crate::step::restart::Which;
+use crate::step::spec::{End, RestoreSnapshot, Until};
 
 pub(super) fn check(lint: &mut Lint<'_>) {
     let mut state = State::default();
@@ -30,8 +32,15 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                     let help = "restore etcd with `restoreSnapshot` before it is lost again";
                     lint.error(&step_path(i, step, "members"), "etcd is lost already", help);
                 }
+                state.begin(lint, i, step);
                 state.lost = Some(i);
             }
+            Step::MemberLoss(fault) => {
+                members(lint, i, step, fault);
+                state.begin(lint, i, step);
+            }
+            Step::QuorumLoss(_) => state.begin(lint, i, step),
+            Step::End(end) => state.end(lint, i, step, end),
             Step::RestoreSnapshot(s) => restore(lint, &mut state, i, step, s),
             Step::Observe(s) => {
                 if s.until == Until::RevisionPassedLost && !state.restored {
@@ -48,6 +57,25 @@ pub(super) fn check(lint: &mut Lint<'_>) {
         let title = "no later step ends this fault: its undo will, by putting the original data back";
         lint.warning(&path, title, "add a `restoreSnapshot` step if a restore is to be drilled");
     }
+    for (i, kind) in state.open.into_iter().filter(|(i, _)| Some(*i) != state.lost) {
+        let title = "no later step ends this fault: only the end of the run will, when nothing is recorded any more";
+        lint.error(&format!("spec.steps[{i}].{kind}"), title, format!("add `- end: {{fault: {kind}}}` after it"));
+    }
+}
+
+/// One member of several, by its name.
+fn members(lint: &mut Lint<'_>, i: usize, step: &Step, fault: &MemberLoss) {
+    let count = lint.drill.spec.cluster.topology.etcd;
+    let path = step_path(i, step, "member");
+    let names: Vec<String> = (1..=count).map(|n| format!("etcd-{n}")).collect();
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    if !known.contains(&fault.member.0.as_str()) {
+        let help = suggest::hint(&fault.member.0, "etcd members", &known).unwrap_or_default();
+        lint.error(&path, format!("the cluster has no etcd member `{}`", fault.member), help);
+    } else if count < 3 {
+        let title = "the loss of the only member is the loss of the quorum";
+        lint.error(&path, title, "use `quorumLoss: {}`, or set `topology.etcd: 3`");
+    }
 }
 
 /// What the steps so far have done.
@@ -56,6 +84,35 @@ struct State<'a> {
     snapshots: Vec<&'a str>,
     lost: Option<usize>,
     restored: bool,
+    /// Faults that are not ended, each with its key.
+    open: Vec<(usize, &'static str)>,
+}
+
+impl State<'_> {
+    fn begin(&mut self, lint: &mut Lint<'_>, i: usize, step: &Step) {
+        let key = step_key(step);
+        let path = format!("spec.steps[{i}].{key}");
+        if let Some((_, open)) = self.open.first() {
+            let title = format!("`{open}` is not ended yet, and one fault of etcd at a time can be told apart");
+            lint.error(&path, title, "end it before the next one begins");
+        }
+        self.open.push((i, key));
+    }
+
+    fn end(&mut self, lint: &mut Lint<'_>, i: usize, step: &Step, end: &End) {
+        let before = self.open.len();
+        self.open.retain(|(_, kind)| *kind != end.fault);
+        if self.open.len() == before {
+            let open: Vec<&str> = self.open.iter().map(|(_, kind)| *kind).collect();
+            let help = suggest::hint(&end.fault, "faults that are not ended", &open)
+                .unwrap_or_else(|| "put it after the step that injects the fault".to_owned());
+            let title = format!("no fault `{}` is there to be ended", end.fault);
+            lint.error(&step_path(i, step, "fault"), title, help);
+        }
+        if end.fault == "loseEtcd" {
+            self.lost = None;
+        }
+    }
 }
 
 fn restore(lint: &mut Lint<'_>, state: &mut State<'_>, i: usize, step: &Step, s: &RestoreSnapshot) {
@@ -64,22 +121,36 @@ fn restore(lint: &mut Lint<'_>, state: &mut State<'_>, i: usize, step: &Step, s:
         let title = "nothing to restore: no `loseEtcd` step stands before this one";
         lint.error(&from, title, "add `- loseEtcd: {members: all}` before it");
     }
+    state.open.retain(|(_, kind)| *kind != "loseEtcd");
     state.restored = true;
     if !state.snapshots.contains(&s.from.as_str()) {
         let help = suggest::hint(&s.from, "snapshots taken before", &state.snapshots)
             .unwrap_or_else(|| format!("add `- takeSnapshot: {{as: {}}}` before `loseEtcd`", s.from));
         lint.error(&from, format!("no earlier step takes a snapshot named `{}`", s.from), help);
     }
-    let topology = lint.drill.spec.cluster.topology;
-    let idle = [
-        ("controllerManagers", s.restart.controller_managers, topology.controller_managers),
-        ("schedulers", s.restart.schedulers, topology.schedulers),
-    ];
-    for (key, restart, count) in idle {
-        if restart && count == 0 {
-            let path = step_path(i, step, &format!("restart.{key}"));
-            let title = format!("`{key}: true` restarts nothing: the topology has none");
-            lint.warning(&path, title, format!("set `topology.{key}`, or leave this out"));
+    restarts(lint, i, step, s);
+}
+
+/// What is to be restarted is there.
+fn restarts(lint: &mut Lint<'_>, i: usize, step: &Step, s: &RestoreSnapshot) {
+    let components = crate::plan::components(lint.drill.spec.cluster.topology);
+    for (role, key, which) in s.restart.by_role() {
+        let path = step_path(i, step, &format!("restart.{key}"));
+        let there: Vec<&str> =
+            components.iter().filter(|c| c.role == role).map(|c| c.component.0.as_str()).collect();
+        match which {
+            Which::All if there.is_empty() => {
+                let title = format!("`{key}: true` restarts nothing: the topology has none");
+                lint.warning(&path, title, format!("set `topology.{key}`, or leave this out"));
+            }
+            Which::Named(names) => {
+                for name in names.iter().filter(|name| !there.contains(&name.0.as_str())) {
+                    let help = suggest::hint(&name.0, "there are", &there)
+                        .unwrap_or_else(|| format!("set `topology.{key}`, or leave it out"));
+                    lint.error(&path, format!("the cluster has no `{name}` among its {key}"), help);
+                }
+            }
+            Which::All | Which::None => {}
         }
     }
 }

@@ -4,7 +4,8 @@ use super::super::spec::{Client, Objective, Step};
 use super::super::values::Span;
 use super::{Lint, objective_path, step_path};
 use crate::drill::spec::NoClientOnLostTimeline;
-use crate::step::spec::{Bump, Until};
+use crate::step::bump::Bump;
+use crate::step::spec::Until;
 use std::time::Duration;
 
 pub(super) fn check(lint: &mut Lint<'_>) {
@@ -25,7 +26,7 @@ fn whole_run(lint: &mut Lint<'_>) {
         .map(|step| match step {
             Step::Hold(s) => s.duration.0,
             Step::Observe(s) => s.at_most.0.saturating_add(s.then.0),
-            Step::TakeSnapshot(_) | Step::LoseEtcd(_) | Step::RestoreSnapshot(_) => Duration::ZERO,
+            _ => Duration::ZERO,
         })
         .fold(Duration::ZERO, Duration::saturating_add);
     let most = spec.limits.max_duration;

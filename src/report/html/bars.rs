@@ -14,7 +14,7 @@ pub(super) fn scale(rungs: &[Rung]) -> u64 {
         .flat_map(|r| [&r.from_fault, &r.from_command])
         .filter_map(|rise| match rise {
             Rise::Between(_, upper) => Some(*upper),
-            Rise::Unknown(_) => None,
+            Rise::Unknown(_) | Rise::NotApplicable => None,
         })
         .max()
         .unwrap_or(1_000_000_000);

@@ -1,0 +1,291 @@
+//! `memberLoss` and `quorumLoss`: etcd members killed, their data left where it is.
+//!
+//! Nothing is rolled back by either: what was acknowledged is on the disks of a majority,
+//! so the undo is to start the members again, whatever has happened meanwhile. API servers
+//! live through both, and their caches stay on the one timeline that there is.
+
+use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized, expect_look};
+use crate::agent::undo::{OnLapse, Undo, UndoOp};
+use crate::drill::spec::Step;
+use crate::guard::GuardToken;
+use crate::plan::PlannedComponent;
+use crate::provider::Capability;
+use crate::provider::component::{ComponentId, ComponentState, Role, StopMethod};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Kills one etcd member; the others keep quorum.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MemberLoss {
+    /// Which, as `etcd-2`.
+    pub member: ComponentId,
+}
+
+/// Kills so many etcd members, the last ones by name, that the rest has no quorum:
+/// two of three.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct QuorumLoss {}
+
+/// Members whose loss leaves `members` without quorum.
+#[must_use]
+pub fn majority(members: usize) -> usize {
+    members / 2 + 1
+}
+
+const NEEDS: [Capability; 3] = [Capability::ControlComponents, Capability::ReachEtcd, Capability::DeadMan];
+
+const UNDO: &str = "start the members again with the data that they have, and wait until each answers a \
+                    linearizable read and LIST equals etcd's own state";
+
+fn etcd_members(components: &[PlannedComponent]) -> Vec<ComponentId> {
+    components.iter().filter(|c| c.role == Role::Etcd).map(|c| c.component.clone()).collect()
+}
+
+fn start_again(injection: &Injection<'_>, within_ns: u64) -> Undo {
+    let starts = injection.targets.iter().cloned().map(|component| UndoOp::Start { component });
+    let waits = injection.targets.iter().cloned().map(|component| UndoOp::AwaitReady { component });
+    let ops = starts.chain(waits).chain([UndoOp::AwaitListEqualsEtcd]).collect();
+    Undo { injection: injection.id.clone(), on_lapse: OnLapse::Revert, ops, within_ns }
+}
+
+async fn kill(
+    context: FaultContext<'_>,
+    guard: &GuardToken,
+    injection: Injection<'_>,
+) -> Result<(), FaultError> {
+    authorized(guard, &injection)?;
+    for member in injection.targets {
+        context.control.stop(member, StopMethod::Kill).await?;
+    }
+    Ok(())
+}
+
+/// The targets are stopped, and the rest answers or not, as it must.
+async fn seen(
+    context: FaultContext<'_>,
+    injection: Injection<'_>,
+    rest_answers: bool,
+) -> Result<String, FaultError> {
+    let all = context.control.list().await?;
+    let mut seen = Vec::new();
+    for member in injection.targets {
+        let state = all.iter().find(|s| s.component == *member).map(|s| &s.state);
+        if state != Some(&ComponentState::Stopped) {
+            return Err(FaultError::NotSeen {
+                expected: format!("{member} is stopped"),
+                seen: format!("its state is {state:?}"),
+            });
+        }
+        seen.push(format!("{member} is stopped"));
+    }
+    for member in injection.with_role(Role::Etcd).iter().filter(|m| !injection.targets.contains(m)) {
+        let expected = if rest_answers { "answers" } else { "does not answer" };
+        let look = context.view.etcd_healthy(member).await;
+        let told = expect_look(look, rest_answers, &format!("{member} {expected} a linearizable read"))?;
+        seen.push(format!("{member} {expected} a linearizable read: {told}"));
+    }
+    Ok(seen.join("; "))
+}
+
+async fn all_answer(context: FaultContext<'_>, injection: Injection<'_>) -> Result<String, FaultError> {
+    let mut seen = Vec::new();
+    for member in injection.with_role(Role::Etcd) {
+        let look = context.view.etcd_healthy(&member).await;
+        seen.push(expect_look(look, true, &format!("{member} answers a linearizable read"))?);
+    }
+    Ok(seen.join("; "))
+}
+
+impl Fault for MemberLoss {
+    fn kind(&self) -> &'static str {
+        "memberLoss"
+    }
+
+    fn role(&self) -> Role {
+        Role::Etcd
+    }
+
+    fn targets(&self, components: &[PlannedComponent]) -> Vec<ComponentId> {
+        etcd_members(components).into_iter().filter(|m| *m == self.member).collect()
+    }
+
+    fn blast_radius(&self, aim: &Aim<'_>) -> String {
+        format!(
+            "{} is killed, {} members keep quorum: requests under way through it fail or hang, and when it led, \
+             nothing is written until another is elected, about a second; nothing is lost. Nothing outside this \
+             cluster is touched",
+            aim.names(),
+            aim.count(Role::Etcd).saturating_sub(1),
+        )
+    }
+
+    fn undo_in_words(&self) -> &'static str {
+        UNDO
+    }
+
+    fn closed_by(&self, step: &Step) -> bool {
+        matches!(step, Step::End(end) if end.fault == self.kind())
+    }
+
+    fn needs(&self) -> BTreeSet<Capability> {
+        NEEDS.into()
+    }
+
+    fn stop_method(&self) -> Option<StopMethod> {
+        Some(StopMethod::Kill)
+    }
+
+    fn undo(&self, injection: &Injection<'_>, within_ns: u64) -> Undo {
+        start_again(injection, within_ns)
+    }
+
+    fn roll_forward(&self, _: &Injection<'_>, _: u64) -> Option<Undo> {
+        None
+    }
+
+    fn inject<'a>(
+        &'a self,
+        context: FaultContext<'a>,
+        guard: &'a GuardToken,
+        injection: Injection<'a>,
+    ) -> Faulting<'a, ()> {
+        Box::pin(kill(context, guard, injection))
+    }
+
+    fn verify_injected<'a>(
+        &'a self,
+        context: FaultContext<'a>,
+        injection: Injection<'a>,
+    ) -> Faulting<'a, String> {
+        Box::pin(seen(context, injection, true))
+    }
+
+    fn verify_ended<'a>(
+        &'a self,
+        context: FaultContext<'a>,
+        injection: Injection<'a>,
+    ) -> Faulting<'a, String> {
+        Box::pin(all_answer(context, injection))
+    }
+}
+
+impl Fault for QuorumLoss {
+    fn kind(&self) -> &'static str {
+        "quorumLoss"
+    }
+
+    fn role(&self) -> Role {
+        Role::Etcd
+    }
+
+    fn targets(&self, components: &[PlannedComponent]) -> Vec<ComponentId> {
+        let members = etcd_members(components);
+        let survivors = members.len() - majority(members.len()).min(members.len());
+        members.into_iter().skip(survivors).collect()
+    }
+
+    fn blast_radius(&self, aim: &Aim<'_>) -> String {
+        format!(
+            "{} of {} etcd members ({}) are killed: no write and no quorum read until they are back; controllers \
+             and schedulers lose their leases after about 10 s and exit; nothing acknowledged is lost. Nothing \
+             outside this cluster is touched",
+            aim.targets.len(),
+            aim.count(Role::Etcd),
+            aim.names(),
+        )
+    }
+
+    fn undo_in_words(&self) -> &'static str {
+        UNDO
+    }
+
+    fn closed_by(&self, step: &Step) -> bool {
+        matches!(step, Step::End(end) if end.fault == self.kind())
+    }
+
+    fn needs(&self) -> BTreeSet<Capability> {
+        NEEDS.into()
+    }
+
+    fn stop_method(&self) -> Option<StopMethod> {
+        Some(StopMethod::Kill)
+    }
+
+    fn undo(&self, injection: &Injection<'_>, within_ns: u64) -> Undo {
+        start_again(injection, within_ns)
+    }
+
+    fn roll_forward(&self, _: &Injection<'_>, _: u64) -> Option<Undo> {
+        None
+    }
+
+    fn inject<'a>(
+        &'a self,
+        context: FaultContext<'a>,
+        guard: &'a GuardToken,
+        injection: Injection<'a>,
+    ) -> Faulting<'a, ()> {
+        Box::pin(kill(context, guard, injection))
+    }
+
+    fn verify_injected<'a>(
+        &'a self,
+        context: FaultContext<'a>,
+        injection: Injection<'a>,
+    ) -> Faulting<'a, String> {
+        Box::pin(seen(context, injection, false))
+    }
+
+    fn verify_ended<'a>(
+        &'a self,
+        context: FaultContext<'a>,
+        injection: Injection<'a>,
+    ) -> Faulting<'a, String> {
+        Box::pin(all_answer(context, injection))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::undo::InjectionId;
+    use crate::plan::components;
+    use crate::drill::spec::Topology;
+
+    fn id(name: &str) -> ComponentId {
+        ComponentId(name.to_owned())
+    }
+
+    #[test]
+    fn quorum_is_lost_by_the_fewest_members_that_take_it_along() {
+        let of = |etcd| QuorumLoss {}.targets(&components(Topology { etcd, ..Topology::default() }));
+        assert_eq!(of(3), [id("etcd-2"), id("etcd-3")]);
+        assert_eq!(of(1), [id("etcd-1")]);
+        assert_eq!([1, 2, 3, 4, 5].map(majority), [1, 2, 2, 3, 3]);
+    }
+
+    #[test]
+    fn a_member_that_is_not_there_is_no_target() {
+        let all = components(Topology { etcd: 3, ..Topology::default() });
+        assert_eq!(MemberLoss { member: id("etcd-3") }.targets(&all), [id("etcd-3")]);
+        assert!(MemberLoss { member: id("etcd-4") }.targets(&all).is_empty());
+        assert!(MemberLoss { member: id("kube-apiserver-1") }.targets(&all).is_empty());
+    }
+
+    #[test]
+    fn the_undo_moves_no_data_and_starts_all_members_before_it_waits_for_one() {
+        let all = components(Topology { etcd: 3, ..Topology::default() });
+        let targets = QuorumLoss {}.targets(&all);
+        let injection =
+            Injection { run: "r", id: &InjectionId("2-quorumLoss".to_owned()), targets: &targets, components: &all };
+        let ops = QuorumLoss {}.undo(&injection, 1).ops;
+        let start = |name: &str| UndoOp::Start { component: id(name) };
+        let wait = |name: &str| UndoOp::AwaitReady { component: id(name) };
+        let expected =
+            [start("etcd-2"), start("etcd-3"), wait("etcd-2"), wait("etcd-3"), UndoOp::AwaitListEqualsEtcd];
+        assert_eq!(ops, expected);
+    }
+}
