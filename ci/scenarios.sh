@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs every scenario once per pinned Kubernetes version, as root and as an unprivileged user, with its
-# `fast` profile where it declares one. A run passes when it reaches the verdict that its file expects and
+# Runs the scenarios of `everywhere` on every pinned Kubernetes version, as root and as an unprivileged user, and
+# each of the others once, on the newest version, by one of the two in turns. With its `fast` profile where a
+# scenario declares one. A run passes when it reaches the verdict that its file expects and
 # its evidence verifies. One line per run to stdout: `ok|FAILED <name>`.
 #   ci/scenarios.sh OUT
 # QUAKEPROOF_EXE  the binary (default: target/debug/quakeproof)
@@ -51,14 +52,26 @@ one() { # user, version, file
   [ "$results" = "$out/$dir" ] || [ ! -d "$results" ] || cp -r "$results" "$out/$dir"
 }
 
-count=0
+everywhere="scenarios/etcd/restore-without-bump.yaml scenarios/etcd/restore-bump-and-mark.yaml"
+newest="$(sort -V <<<"$versions" | tail -n 1)"
+count=0 turn=0
 while IFS= read -r file; do
-  for version in $versions; do
-    for user in $users; do
-      one "$user" "$version" "$file"
-      count=$((count + 1))
-    done
-  done
+  case " $everywhere " in
+    *" $file "*)
+      for version in $versions; do
+        for user in $users; do
+          one "$user" "$version" "$file"
+          count=$((count + 1))
+        done
+      done
+      ;;
+    *)
+      # shellcheck disable=SC2206 # a list of words
+      list=($users)
+      one "${list[turn % ${#list[@]}]}" "$newest" "$file"
+      turn=$((turn + 1)) count=$((count + 1))
+      ;;
+  esac
 done < <(find scenarios -name '*.yaml' | sort)
 [ "$count" -gt 0 ] || { echo "no scenarios found" >&2; exit 1; }
 [ "$failed" = 0 ]

@@ -2,6 +2,7 @@
 # `make soak`: each scenario five times with real durations on every pinned version.
 # Writes reports/soak/soak.json and reports/soak/soak.md; fails when a run misses the verdict that its file expects.
 #   ROUNDS=5
+#   VERSIONS="v1.37.2"   instead of every pinned one
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/expected.sh
@@ -11,7 +12,7 @@ export PATH="$PATH:/usr/sbin:/sbin"
 ci/packages.sh test
 cargo build --release --locked
 exe="$PWD/target/release/quakeproof"
-versions="$("$exe" toolchain list --json | jq -r '[.releases[].forKubernetes] | unique | .[]')"
+versions="${VERSIONS:-$("$exe" toolchain list --json | jq -r '[.releases[].forKubernetes] | unique | .[]')}"
 # shellcheck disable=SC2086 # a list of words
 "$exe" toolchain provide $versions >&2
 work="target/soak"

@@ -58,7 +58,13 @@ impl Bench {
     }
 
     fn injection(&self) -> Injection<'_> {
-        Injection { run: &self.run, id: &self.id, targets: &self.targets, components: &self.components }
+        Injection {
+            run: &self.run,
+            id: &self.id,
+            targets: &self.targets,
+            components: &self.components,
+            closed_by: None,
+        }
     }
 
     /// Asks and, as a supervisor does, starts the next agent when one has died.
@@ -364,6 +370,7 @@ async fn a_fake_cluster_is_attached_to_until_it_is_down_whoever_serves_it() {
     let root = tempfile::tempdir().unwrap();
     let provider = FakeProvider::new(root.path());
     let plan = PlannedCluster {
+        encryption_at_rest: None,
         name: "main".to_owned(),
         provider: ProviderKind::Local,
         standing: None,
@@ -450,7 +457,8 @@ async fn nothing_in_the_loss_of_etcd_assumes_processes() {
     let node = StaticPods::new();
     let (id, targets) = (InjectionId("0-loseEtcd".to_owned()), [ComponentId("etcd-1".to_owned())]);
     let components = planned();
-    let injection = Injection { run: "r", id: &id, targets: &targets, components: &components };
+    let injection =
+        Injection { run: "r", id: &id, targets: &targets, components: &components, closed_by: None };
     let before = node.pods.list().await.unwrap();
     let guard = guard_token(injection.run, &node.pods).await;
     FAULT.inject(node.context(), &guard, injection).await.unwrap();
@@ -470,7 +478,8 @@ async fn original_data_under_api_servers_that_lived_on_is_not_taken_for_undone()
     let node = StaticPods::new();
     let (id, targets) = (InjectionId("0-loseEtcd".to_owned()), [ComponentId("etcd-1".to_owned())]);
     let components = planned();
-    let injection = Injection { run: "r", id: &id, targets: &targets, components: &components };
+    let injection =
+        Injection { run: "r", id: &id, targets: &targets, components: &components, closed_by: None };
     let guard = guard_token(injection.run, &node.pods).await;
     FAULT.inject(node.context(), &guard, injection).await.unwrap();
     // etcd comes up empty, and an API server is started on that.

@@ -143,8 +143,7 @@ fn unbroken(timeline: &Timeline, logs: &[ClientLog], mut account: LedgerAccount)
         }
     };
     let acked = timeline.writes.iter().filter(|w| matches!(w.told, Told::Acked(_)));
-    let (kept, missing): (Vec<&Write>, Vec<&Write>) =
-        acked.partition(|w| truth.revision_of(w.id).is_some());
+    let (kept, missing): (Vec<&Write>, Vec<&Write>) = acked.partition(|w| truth.revision_of(w.id).is_some());
     let (lost, unsettled): (Vec<&Write>, Vec<&Write>) =
         missing.into_iter().partition(|w| truth.read_after(w.ret));
     settle_the_rest(timeline, &truth, MonoNs(u64::MAX), &mut account);

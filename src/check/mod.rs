@@ -77,6 +77,8 @@ pub struct Finding {
     pub from: Option<FindingMark>,
     /// Where it ends.
     pub to: Option<FindingMark>,
+    /// Name of the mark at which a recovery time ends, reached or not.
+    pub capability: Option<String>,
     /// Lines it rests on: `journal.jsonl#17`, `histories/orders.jsonl#203`.
     pub evidence: Vec<String>,
 }
@@ -175,6 +177,7 @@ impl Finding {
             predicted: planned.predicted.clone(),
             from: None,
             to: None,
+            capability: None,
             evidence: Vec::new(),
         }
     }

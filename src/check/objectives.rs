@@ -42,6 +42,8 @@ pub enum RtoTo {
     FirstGoodGet,
     /// A LIST equal to etcd's own state at the same revision.
     FirstTrueList,
+    /// Secrets are read and listed, with the value that was written.
+    SecretsReadable,
 }
 
 /// Acknowledged writes that were lost.

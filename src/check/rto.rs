@@ -25,6 +25,7 @@ pub fn to_mark(to: RtoTo) -> (&'static str, &'static [ClientKind]) {
         RtoTo::ApiReady => (marks::API_READY, &[ClientKind::ApiReady]),
         RtoTo::FirstGoodWrite => (marks::FIRST_GOOD_WRITE, &[ClientKind::LedgerWriter]),
         RtoTo::FirstGoodGet => (marks::FIRST_GOOD_GET, &[ClientKind::GetReader, ClientKind::EtcdTruth]),
+        RtoTo::SecretsReadable => (marks::SECRETS_READABLE, &[ClientKind::SecretReader]),
         RtoTo::FirstTrueList => (marks::FIRST_TRUE_LIST, &[ClientKind::ListReader, ClientKind::EtcdTruth]),
     }
 }
@@ -35,6 +36,7 @@ pub fn check(judge: &Judge, planned: &PlannedObjective, rto: &Rto) -> Finding {
     let mut finding = judge.finding(planned, "rto");
     let limit = rto.within.as_ns();
     let (to_name, rests_on) = to_mark(rto.to);
+    finding.capability = Some(to_name.to_owned());
     (finding.unit, finding.target) = ("ns".to_owned(), Some(limit));
     let from = match judge.timeline.marks.get(from_mark(rto.from)) {
         Ok(mark) => mark,

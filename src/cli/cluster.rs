@@ -208,6 +208,7 @@ fn up(args: &UpArgs, state_dir: &Path) -> Result<(), ClusterError> {
         schedulers: args.schedulers,
     };
     let plan = PlannedCluster {
+        encryption_at_rest: None,
         name: "main".to_owned(),
         provider: ProviderKind::Local,
         standing: Some(args.name.clone()),

@@ -12,6 +12,7 @@ pub mod list;
 pub mod list_reader;
 pub mod objects;
 pub mod pace;
+pub mod secret_reader;
 pub mod session;
 pub mod spec;
 pub mod watcher;
@@ -30,6 +31,7 @@ pub fn spawn(ctx: ClientContext) -> JoinHandle<()> {
         ClientKind::ListReader => tokio::spawn(list_reader::run(ctx)),
         ClientKind::Watcher => tokio::spawn(watcher::run(ctx)),
         ClientKind::EtcdWatcher => tokio::spawn(etcd_watcher::run(ctx)),
+        ClientKind::SecretReader => tokio::spawn(secret_reader::run(ctx)),
         ClientKind::EtcdTruth => tokio::spawn(probe::truth::run(ctx)),
         ClientKind::ApiReady => tokio::spawn(probe::ready::run(ctx)),
         ClientKind::LeaderLease => tokio::spawn(probe::lease::run(ctx)),

@@ -113,6 +113,7 @@ impl Session {
             | ClientKind::GetReader
             | ClientKind::ListReader
             | ClientKind::Watcher
+            | ClientKind::SecretReader
             | ClientKind::ApiReady
             | ClientKind::LeaderLease => "api",
         };

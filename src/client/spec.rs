@@ -74,6 +74,17 @@ pub enum Resume {
     LastSeen,
 }
 
+/// Makes one Secret, then in turns reads it and lists the namespace's Secrets. That shows
+/// whether API servers can decrypt what etcd holds; the value never enters a history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SecretReader {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time between two reads.
+    pub every: Span,
+}
+
 /// A watch on etcd itself, beside the API server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

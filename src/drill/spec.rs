@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use crate::check::objectives::{NoClientOnLostTimeline, Rpo, Rto};
-pub use crate::client::spec::{EtcdWatcher, GetReader, LedgerWriter, ListReader, Watcher};
+pub use crate::client::spec::{EtcdWatcher, GetReader, LedgerWriter, ListReader, SecretReader, Watcher};
 pub use crate::fault::lose_etcd::LoseEtcd;
 pub use crate::fault::lose_members::{MemberLoss, QuorumLoss};
 pub use crate::probe::spec::{ApiReady, WriteSucceeds};
@@ -105,6 +105,46 @@ pub struct ClusterSpec {
     /// How many of each component.
     #[serde(default)]
     pub topology: Topology,
+    /// Secrets are encrypted in etcd; absent: they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption_at_rest: Option<EncryptionAtRest>,
+}
+
+/// How the API servers encrypt Secrets in etcd, with a key made for the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EncryptionAtRest {
+    /// Provider in the API servers' EncryptionConfiguration.
+    #[serde(default)]
+    pub provider: EncryptionProvider,
+    /// Whether the key is kept where a restore finds it: apart from the API servers' disks,
+    /// and not in the snapshot.
+    #[serde(default)]
+    pub key_backup: KeyBackup,
+}
+
+/// An encryption provider that takes a local key of 32 bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EncryptionProvider {
+    /// XSalsa20 and Poly1305.
+    #[default]
+    Secretbox,
+    /// AES-CBC.
+    Aescbc,
+    /// AES-GCM.
+    Aesgcm,
+}
+
+/// Whether an encryption key outlives the API servers' disks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyBackup {
+    /// It is kept.
+    #[default]
+    Present,
+    /// It is not: a drill that restores has to declare that as its fault.
+    Missing,
 }
 
 /// Who owns a cluster's life cycle.
@@ -220,6 +260,8 @@ pub enum Client {
     Watcher(Watcher),
     /// Watches etcd directly, resuming from its last revision.
     EtcdWatcher(EtcdWatcher),
+    /// Reads and lists a Secret of its own.
+    SecretReader(SecretReader),
 }
 
 /// One step of the drill.

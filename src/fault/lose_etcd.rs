@@ -60,6 +60,26 @@ fn dependents(injection: &Injection<'_>) -> (Vec<ComponentId>, Vec<ComponentId>)
     (injection.with_role(Role::KubeApiserver), controllers)
 }
 
+/// Where an API server's own encryption key lies while a restore starts it with another.
+#[must_use]
+pub fn key_slot(injection: &Injection<'_>) -> DataSlot {
+    DataSlot::Aside(format!("key-{}-{}", injection.run, injection.id))
+}
+
+/// API servers get their own key back, where the restore takes it from them.
+fn keys_back<'a>(
+    injection: &'a Injection<'_>,
+    api_servers: &'a [ComponentId],
+) -> impl Iterator<Item = UndoOp> + 'a {
+    let taken =
+        matches!(injection.closed_by, Some(Step::RestoreSnapshot(r)) if r.encryption_key.slot().is_some());
+    api_servers.iter().filter(move |_| taken).cloned().map(|component| UndoOp::BringDataBack {
+        component,
+        from: key_slot(injection),
+        displaced: displaced_slot(injection),
+    })
+}
+
 fn stop(components: &[ComponentId]) -> impl Iterator<Item = UndoOp> + '_ {
     components.iter().cloned().map(|component| UndoOp::Stop { component, how: StopMethod::Kill })
 }
@@ -141,6 +161,7 @@ impl Fault for LoseEtcd {
             displaced: displaced_slot(injection),
         }));
         ops.extend(start(members));
+        ops.extend(keys_back(injection, &api_servers));
         ops.extend(start(&api_servers));
         ops.extend(start(&controllers));
         ops.push(UndoOp::AwaitListEqualsEtcd);
@@ -153,6 +174,7 @@ impl Fault for LoseEtcd {
         ops.extend(start(injection.targets));
         ops.extend(stop(&api_servers));
         ops.extend(stop(&controllers));
+        ops.extend(keys_back(injection, &api_servers));
         ops.extend(start(&api_servers));
         ops.extend(start(&controllers));
         ops.push(UndoOp::AwaitListEqualsEtcd);
@@ -223,6 +245,7 @@ mod tests {
     use super::*;
     use crate::agent::undo::InjectionId;
     use crate::provider::component::HostId;
+    use crate::step::spec::RestoreSnapshot;
 
     fn cluster() -> Vec<PlannedComponent> {
         let component = |name: &str, role| PlannedComponent {
@@ -244,7 +267,13 @@ mod tests {
         let components = cluster();
         let targets = [ComponentId("etcd-1".to_owned()), ComponentId("etcd-2".to_owned())];
         let id = InjectionId("2-loseEtcd".to_owned());
-        look(&Injection { run: "run-7", id: &id, targets: &targets, components: &components })
+        look(&Injection {
+            run: "run-7",
+            id: &id,
+            targets: &targets,
+            components: &components,
+            closed_by: None,
+        })
     }
 
     fn last_position(ops: &[UndoOp], matching: impl Fn(&UndoOp) -> bool) -> usize {
@@ -313,6 +342,28 @@ mod tests {
                 UndoOp::Stop { component, .. } => assert!(!component.0.starts_with("etcd")),
                 _ => {}
             }
+        }
+    }
+
+    #[test]
+    fn a_key_that_the_restore_takes_away_is_back_before_the_api_server_starts() {
+        let components = cluster();
+        let targets = [ComponentId("etcd-1".to_owned())];
+        let restore: RestoreSnapshot =
+            serde_json::from_value(serde_json::json!({"from": "backup", "encryptionKey": "missing"}))
+                .unwrap();
+        let step = Step::RestoreSnapshot(restore);
+        let id = InjectionId("2-loseEtcd".to_owned());
+        let closed_by = Some(&step);
+        let injection =
+            Injection { run: "run-7", id: &id, targets: &targets, components: &components, closed_by };
+        let fault = LoseEtcd { members: Members::All };
+        for ops in [fault.undo(&injection, 1).ops, fault.roll_forward(&injection, 1).unwrap().ops] {
+            let back = last_position(
+                &ops,
+                |op| matches!(op, UndoOp::BringDataBack { component, .. } if component.0.starts_with("kube-apiserver")),
+            );
+            assert!(back < first_position(&ops, |op| starts(op, "kube-apiserver")));
         }
     }
 

@@ -252,8 +252,8 @@ impl Fault for QuorumLoss {
 mod tests {
     use super::*;
     use crate::agent::undo::InjectionId;
-    use crate::plan::components;
     use crate::drill::spec::Topology;
+    use crate::plan::components;
 
     fn id(name: &str) -> ComponentId {
         ComponentId(name.to_owned())
@@ -279,8 +279,9 @@ mod tests {
     fn the_undo_moves_no_data_and_starts_all_members_before_it_waits_for_one() {
         let all = components(Topology { etcd: 3, ..Topology::default() });
         let targets = QuorumLoss {}.targets(&all);
+        let id_of = InjectionId("2-quorumLoss".to_owned());
         let injection =
-            Injection { run: "r", id: &InjectionId("2-quorumLoss".to_owned()), targets: &targets, components: &all };
+            Injection { run: "r", id: &id_of, targets: &targets, components: &all, closed_by: None };
         let ops = QuorumLoss {}.undo(&injection, 1).ops;
         let start = |name: &str| UndoOp::Start { component: id(name) };
         let wait = |name: &str| UndoOp::AwaitReady { component: id(name) };

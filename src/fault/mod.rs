@@ -28,6 +28,8 @@ pub struct Injection<'a> {
     pub targets: &'a [ComponentId],
     /// Every component of the cluster: an undo may have to restart what was not hit.
     pub components: &'a [PlannedComponent],
+    /// The step that ends it; absent: the undo does.
+    pub closed_by: Option<&'a Step>,
 }
 
 impl Injection<'_> {

@@ -102,6 +102,7 @@ pub(super) mod tests {
             },
             spec: Spec {
                 cluster: ClusterSpec {
+                    encryption_at_rest: None,
                     provider: ProviderKind::Local,
                     name: None,
                     kubernetes: None,
@@ -126,6 +127,7 @@ pub(super) mod tests {
             profile: None,
             seed: 1,
             cluster: PlannedCluster {
+                encryption_at_rest: None,
                 name: "main".to_owned(),
                 provider: ProviderKind::Local,
                 standing: None,

@@ -71,6 +71,8 @@ pub enum ClientKind {
     ApiReady,
     /// The lease of a leader-elected component.
     LeaderLease,
+    /// GET and LIST of a Secret.
+    SecretReader,
 }
 
 /// One operation: called, perhaps returned, with its outcome.
@@ -134,6 +136,12 @@ pub enum Op {
         #[serde(skip_serializing_if = "Option::is_none")]
         revision: Option<u64>,
     },
+    /// Create of a client's own Secret.
+    CreateSecret,
+    /// Quorum GET of it.
+    GetSecret,
+    /// LIST of the namespace's Secrets without resourceVersion.
+    ListSecrets,
     /// GET `/readyz`.
     Ready,
     /// GET of a Lease.

@@ -32,9 +32,7 @@ pub(super) fn needs(drill: &Drill) -> Vec<(String, Vec<Capability>)> {
     let clients = drill.spec.clients.iter().map(|client| {
         let needs = match client {
             Client::EtcdWatcher(_) => ReachEtcd,
-            Client::LedgerWriter(_) | Client::GetReader(_) | Client::ListReader(_) | Client::Watcher(_) => {
-                AddressApiServers
-            }
+            _ => AddressApiServers,
         };
         (format!("client `{}` (`{}`)", client_name(client), client_key(client)), vec![needs])
     });

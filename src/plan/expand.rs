@@ -51,6 +51,7 @@ pub(super) fn clients(drill: &Drill, components: &[PlannedComponent]) -> Vec<Pla
             Client::ListReader(c) => (ClientKind::ListReader, api_server(), Some(c.every.0)),
             Client::Watcher(_) => (ClientKind::Watcher, api_server(), None),
             Client::EtcdWatcher(_) => (ClientKind::EtcdWatcher, etcd[0].clone(), None),
+            Client::SecretReader(c) => (ClientKind::SecretReader, api_server(), Some(c.every.0)),
         };
         planned.push(PlannedClient {
             name: name.to_owned(),

@@ -6,7 +6,7 @@
 //! * before: half of what is due in `sustained.over` and the holds before the first fault;
 //! * during: 0 for a fault that takes etcd's quorum, which lets nothing complete; a quarter of what
 //!   is due in the holds while one member of several is lost;
-//! * after: a quarter of what is due in holds and `observe.then` after the fault is
+//! * after: a tenth of what is due in holds and `observe.then` after the fault is
 //!   ended, for the service needs time to come back. 0 for watches: that nothing
 //!   arrives on them is an observation, and what they miss is counted against etcd.
 
@@ -32,7 +32,9 @@ impl Windows {
         let sum = |steps: &[Step]| steps.iter().map(known).fold(Duration::ZERO, Duration::saturating_add);
         let before = sum(&steps[..fault.unwrap_or(steps.len())]);
         let during = match (fault, ended) {
-            (Some(fault), Some(ended)) if matches!(steps[fault], Step::MemberLoss(_)) => sum(&steps[fault..ended]),
+            (Some(fault), Some(ended)) if matches!(steps[fault], Step::MemberLoss(_)) => {
+                sum(&steps[fault..ended])
+            }
             _ => Duration::ZERO,
         };
         let after = match (fault, ended) {
@@ -47,7 +49,7 @@ impl Windows {
         MinimumOperations {
             before: due(self.before, every) / 2,
             during: due(self.during, every) / 4,
-            after: due(self.after, every) / 4,
+            after: due(self.after, every) / 10,
         }
     }
 

@@ -19,7 +19,9 @@ pub mod versions;
 pub use expand::components;
 
 use crate::agent::undo::OnLapse;
-use crate::drill::spec::{Client, Drill, Limits, Objective, ProviderKind, SteadyState, Step, Topology};
+use crate::drill::spec::{
+    Client, Drill, EncryptionAtRest, Limits, Objective, ProviderKind, SteadyState, Step, Topology,
+};
 use crate::history::record::ClientKind;
 use crate::provider::component::{ComponentId, HostId, Role};
 use schemars::JsonSchema;
@@ -79,6 +81,9 @@ pub struct PlannedCluster {
     pub topology: Topology,
     /// Every component, in start order.
     pub components: Vec<PlannedComponent>,
+    /// Secrets are encrypted in etcd; absent: they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption_at_rest: Option<EncryptionAtRest>,
 }
 
 /// Exact versions of a cluster.

@@ -86,7 +86,7 @@ impl<'a> Procedure<'a> {
     fn predict(&self, client: &Client) -> Option<Prediction> {
         let watch = matches!(client, Client::Watcher(_) | Client::EtcdWatcher(_));
         let lies = match client {
-            Client::LedgerWriter(_) => return None,
+            Client::LedgerWriter(_) | Client::SecretReader(_) => return None,
             Client::GetReader(_) => false,
             Client::ListReader(list) => self.list_lies(list.resource_version),
             Client::Watcher(_) | Client::EtcdWatcher(_) => self.past != Past::Yes,

@@ -7,9 +7,11 @@ use super::{FORMAT_VERSION, Plan, PlannedCluster, capability, expand, predict, s
 use crate::digest::sha256_hex;
 use crate::drill::parameters::ParameterValues;
 use crate::drill::problem::DrillErrors;
+use crate::drill::spec::{KeyBackup, Step};
 use crate::drill::{self, lint, parse};
 use crate::exit::ExitCode;
 use crate::provider::Capability;
+use crate::step::spec::EncryptionKey;
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
@@ -67,6 +69,16 @@ pub enum PlanError {
     /// The versions asked for are not available together.
     #[error("{0}; `quakeproof toolchain list` shows every pair")]
     Versions(#[from] VersionError),
+    /// A restore would leave Secrets that nobody can read, and the drill does not say so.
+    #[error(
+        "step {step} restores a cluster whose encryption key is in no backup: its Secrets could be read by nobody\n  \
+         hint: keep the key apart from the API servers and set `cluster.encryptionAtRest.keyBackup: present`, or \
+         declare the loss as the drill's fault with `restoreSnapshot.encryptionKey: missing`"
+    )]
+    NoKeyBackup {
+        /// 1, 2, ….
+        step: usize,
+    },
     /// The provider can't do what the drill needs.
     #[error("this drill can't run with provider `{provider}`: {}", missing.join("; "))]
     Capability {
@@ -83,7 +95,7 @@ impl PlanError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             PlanError::Drill(_) | PlanError::Override { .. } | PlanError::Versions(_) => ExitCode::Usage,
-            PlanError::Capability { .. } => ExitCode::Refused,
+            PlanError::Capability { .. } | PlanError::NoKeyBackup { .. } => ExitCode::Refused,
         }
     }
 }
@@ -114,6 +126,7 @@ pub fn resolve(input: ResolveInput<'_>) -> Result<Plan, PlanError> {
     if !missing.is_empty() {
         return Err(PlanError::Capability { provider: provider_name(provider), missing });
     }
+    key_survives(&drill)?;
     let drill_digest = sha256_hex(input.text.as_bytes());
     let components = expand::components(drill.spec.cluster.topology);
     let clients = expand::clients(&drill, &components);
@@ -138,9 +151,21 @@ pub fn resolve(input: ResolveInput<'_>) -> Result<Plan, PlanError> {
             versions,
             topology: drill.spec.cluster.topology,
             components,
+            encryption_at_rest: drill.spec.cluster.encryption_at_rest,
         },
         drill,
     })
+}
+
+/// Found before the disaster: no restore of Secrets that nobody could read, unless that is the drill.
+fn key_survives(drill: &drill::spec::Drill) -> Result<(), PlanError> {
+    let lost = drill.spec.cluster.encryption_at_rest.is_some_and(|e| e.key_backup == KeyBackup::Missing);
+    let undeclared =
+        |step: &Step| matches!(step, Step::RestoreSnapshot(r) if r.encryption_key == EncryptionKey::Present);
+    match drill.spec.steps.iter().position(undeclared) {
+        Some(index) if lost => Err(PlanError::NoKeyBackup { step: index + 1 }),
+        _ => Ok(()),
+    }
 }
 
 type Read = (drill::spec::Drill, drill::source::SourceMap, BTreeMap<String, String>);

@@ -6,12 +6,13 @@
 use super::model::{Mark, Report};
 
 /// Marks at which a capability is back, and what to call that.
-const RUNGS: [(&str, &str); 7] = [
+const RUNGS: [(&str, &str); 8] = [
     ("etcdServing", "etcd serves"),
     ("apiReady", "API servers ready"),
     ("firstGoodWrite", "writes acknowledged"),
     ("firstGoodGet", "GET right"),
     ("firstTrueList", "LIST right"),
+    ("secretsReadable", "Secrets readable"),
     ("allWatchesLive", "watches deliver"),
     ("controllersLead", "controllers lead"),
 ];

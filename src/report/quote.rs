@@ -74,6 +74,9 @@ fn asked(op: &Op) -> String {
         Op::EtcdRange { revision: Some(revision) } => format!("etcd range at {revision}"),
         Op::EtcdRange { revision: None } => "etcd range, linearizable".to_owned(),
         Op::Ready => "GET /readyz".to_owned(),
+        Op::CreateSecret => "create a Secret".to_owned(),
+        Op::GetSecret => "GET the Secret".to_owned(),
+        Op::ListSecrets => "LIST Secrets".to_owned(),
         Op::Lease { name } => format!("GET lease {name}"),
     }
 }

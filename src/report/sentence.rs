@@ -44,11 +44,33 @@ fn restore(findings: &[Finding], facts: &EtcdRestoreFacts) -> String {
         (0, of) => format!("all {of} clients whose view was checked saw the restored state"),
         (n, of) => format!("{n} of {of} clients {}", harm(&lying)),
     };
-    if lying.is_empty() {
-        format!("{writes}; {lost}, and {clients}.")
-    } else {
-        format!("{writes} and {lost}, but {clients}.")
+    let out = never_back(findings);
+    match (lying.is_empty(), out) {
+        (true, None) => format!("{writes}; {lost}, and {clients}."),
+        (true, Some(out)) => format!("{writes} and {lost}; {clients}, but {out}."),
+        (false, None) => format!("{writes} and {lost}, but {clients}."),
+        (false, Some(out)) => format!("{writes} and {lost}, but {clients}; {out}."),
     }
+}
+
+/// What was promised to come back and had not by the end of the record.
+fn never_back(findings: &[Finding]) -> Option<String> {
+    let missing = |f: &&Finding| f.kind == "rto" && f.verdict == Verdict::Fail && f.to.is_none();
+    let names: Vec<&str> = findings
+        .iter()
+        .filter(missing)
+        .filter_map(|f| {
+            Some(match f.capability.as_deref()? {
+                "apiReady" => "API servers were not ready",
+                "firstGoodWrite" => "nothing could be written",
+                "firstGoodGet" => "no object could be read",
+                "firstTrueList" => "no list was right",
+                "secretsReadable" => "Secrets could not be read",
+                _ => return None,
+            })
+        })
+        .collect();
+    (!names.is_empty()).then(|| format!("{} by the end", names.join(" and ")))
 }
 
 fn harm(lying: &[&&ClientFacts]) -> String {

@@ -7,9 +7,10 @@ use super::undo::settle_one;
 use crate::agent::protocol::{Request, Response};
 use crate::agent::undo::{InjectionId, Undo};
 use crate::agent::view::Look;
+use crate::drill::spec::Step;
 use crate::fault::{self, Fault, FaultContext, Injection};
 use crate::journal::entry::{Fact, JournalEvent};
-use crate::plan::PlannedStep;
+use crate::plan::{Plan, PlannedStep};
 use crate::provider::component::{ComponentId, ControlError, Role};
 use crate::step::{self, StepContext, StepError};
 use std::future::Future;
@@ -38,14 +39,23 @@ pub struct OpenInjection {
 }
 
 impl OpenInjection {
-    fn injection<'a>(&'a self, ctx: &'a StepContext) -> Injection<'a> {
+    /// As the fault sees it.
+    #[must_use]
+    pub fn injection<'a>(&'a self, ctx: &'a StepContext) -> Injection<'a> {
         Injection {
             run: &ctx.run,
             id: &self.id,
             targets: &self.targets,
             components: &ctx.plan.cluster.components,
+            closed_by: closing_step(&ctx.plan, self.step),
         }
     }
+}
+
+/// The step that is planned to end the fault of step `index`.
+fn closing_step(plan: &Plan, index: usize) -> Option<&Step> {
+    let fault = plan.steps.get(index)?.fault.as_ref()?;
+    Some(&plan.steps.get(fault.closed_by?)?.step)
 }
 
 impl std::fmt::Debug for OpenInjection {
@@ -67,8 +77,13 @@ pub async fn inject(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(), 
     let within_ns = planned.fault.as_ref().map_or(UNDO_WITHIN_NS, |fault| fault.undo_within_ns);
     let plan = Arc::clone(&ctx.plan);
     let run = ctx.run.clone();
-    let injection =
-        Injection { run: &run, id: &id, targets: &planned.targets, components: &plan.cluster.components };
+    let injection = Injection {
+        run: &run,
+        id: &id,
+        targets: &planned.targets,
+        components: &plan.cluster.components,
+        closed_by: closing_step(&plan, planned.index),
+    };
     let undo = fault.undo(&injection, within_ns);
     let ttl_ns = ctx.plan.limits.dead_man.as_ns();
     let armed = JournalEvent::UndoArmed { undo: undo.clone(), targets: planned.targets.clone(), ttl_ns };

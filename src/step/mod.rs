@@ -155,7 +155,9 @@ pub async fn execute(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(),
         Step::RestoreSnapshot(step) => restore_snapshot::execute(planned, step, ctx).await,
         Step::Observe(step) => observe::execute(planned, step, ctx).await,
         Step::End(step) => end::execute(planned, step, ctx).await,
-        Step::LoseEtcd(_) | Step::MemberLoss(_) | Step::QuorumLoss(_) => injection::inject(planned, ctx).await,
+        Step::LoseEtcd(_) | Step::MemberLoss(_) | Step::QuorumLoss(_) => {
+            injection::inject(planned, ctx).await
+        }
     }
 }
 

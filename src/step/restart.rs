@@ -76,7 +76,9 @@ impl<'de> Deserialize<'de> for Which {
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Which, E> {
                 // What a parameter was replaced by is a string.
-                text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self)).and_then(|b| self.visit_bool(b))
+                text.parse()
+                    .map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+                    .and_then(|b| self.visit_bool(b))
             }
             fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Which, A::Error> {
                 let mut names = Vec::new();
@@ -117,9 +119,12 @@ mod tests {
     #[test]
     fn all_none_or_some_by_name_survive_being_written() {
         let named = Which::Named(vec![ComponentId("kube-apiserver-2".to_owned())]);
-        for (text, which) in
-            [("true", Which::All), ("false", Which::None), (r#"["kube-apiserver-2"]"#, named), ("[]", Which::None)]
-        {
+        for (text, which) in [
+            ("true", Which::All),
+            ("false", Which::None),
+            (r#"["kube-apiserver-2"]"#, named),
+            ("[]", Which::None),
+        ] {
             assert_eq!(read(text), which);
             assert_eq!(read(&serde_json::to_string(&which).unwrap()), which);
         }

@@ -4,9 +4,10 @@
 //! forward: from the first write that it acknowledges there is a new timeline,
 //! and putting the old data back would be a second rollback.
 
-use super::spec::{ClusterToken, RestoreSnapshot};
+use super::spec::{ClusterToken, EncryptionKey, RestoreSnapshot};
 use super::take_snapshot::succeeded;
 use super::{StepContext, StepError};
+use crate::fault::lose_etcd::key_slot;
 use crate::journal::entry::{Fact, JournalEvent};
 use crate::plan::PlannedStep;
 use crate::provider::component::{ComponentId, DataSlot, Role, StopMethod, Tool, ToolRun};
@@ -37,6 +38,7 @@ pub(super) async fn execute(
     for component in restarted.keys() {
         control.stop(component, StopMethod::Kill).await?;
     }
+    take_keys(step, restarted.keys(), ctx).await?;
     let members = ctx.components(Role::Etcd);
     let snapshot = ctx
         .memory
@@ -68,7 +70,10 @@ pub(super) async fn execute(
     for component in restarted.keys() {
         control.start(component).await?;
     }
-    for component in restarted.keys().filter(|c| ctx.components(Role::KubeApiserver).contains(c)) {
+    // Without its key an API server may never be ready: what it can do then is the drill's to see.
+    let awaited = step.encryption_key == EncryptionKey::Present;
+    let api_servers = ctx.components(Role::KubeApiserver);
+    for component in restarted.keys().filter(|c| awaited && api_servers.contains(c)) {
         injection::await_look(ctx, READY_WITHIN, || view.api_ready(component)).await?;
     }
     injection::ended_by(planned, ctx).await?;
@@ -91,6 +96,25 @@ fn components_to_restart(step: &RestoreSnapshot, ctx: &StepContext) -> BTreeMap<
         ctx.components(role).into_iter().filter(|component| which.takes(component))
     });
     asked.map(|component| (component, StopMethod::Kill)).collect()
+}
+
+/// Gives the stopped API servers the configuration that the drill declares instead of their own,
+/// which is kept where the undo finds it.
+async fn take_keys(
+    step: &RestoreSnapshot,
+    stopped: impl Iterator<Item = &ComponentId>,
+    ctx: &StepContext,
+) -> Result<(), StepError> {
+    let Some(label) = step.encryption_key.slot() else { return Ok(()) };
+    let control = ctx.cluster.control();
+    let api_servers = ctx.components(Role::KubeApiserver);
+    let Some(loss) = ctx.memory.open.first() else { return Ok(()) };
+    let own = key_slot(&loss.injection(ctx));
+    for server in stopped.filter(|c| api_servers.contains(c)) {
+        control.move_data(server, &DataSlot::InUse, &own).await?;
+        control.move_data(server, &DataSlot::Aside(label.to_owned()), &DataSlot::InUse).await?;
+    }
+    Ok(())
 }
 
 /// What every member is restored with.

@@ -41,6 +41,35 @@ pub struct RestoreSnapshot {
     /// Which cluster token the restored members are given.
     #[serde(default)]
     pub cluster_token: ClusterToken,
+    /// What the API servers find as the encryption key when they are started again. Anything
+    /// but `present` is part of the fault, and takes API servers that are restarted.
+    #[serde(default)]
+    pub encryption_key: EncryptionKey,
+}
+
+/// The key with which API servers are started again after a restore.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EncryptionKey {
+    /// That of the lost cluster.
+    #[default]
+    Present,
+    /// None: their configuration encrypts nothing and decrypts nothing.
+    Missing,
+    /// Another one under the same name.
+    Wrong,
+}
+
+impl EncryptionKey {
+    /// Label of the data slot in which an embedded cluster holds that configuration ready.
+    #[must_use]
+    pub fn slot(self) -> Option<&'static str> {
+        match self {
+            EncryptionKey::Present => None,
+            EncryptionKey::Missing => Some("key-missing"),
+            EncryptionKey::Wrong => Some("key-wrong"),
+        }
+    }
 }
 
 /// Which cluster token the restored members are given.

@@ -473,6 +473,7 @@ impl World {
             Limits { sustained: Sustained { samples: 5, over: Span::millis(80) }, ..Limits::default() };
         let step = Step::Hold(Hold { duration: Span::secs(1) });
         let cluster = ClusterSpec {
+            encryption_at_rest: None,
             provider: ProviderKind::Local,
             name: None,
             kubernetes: Some("v1.37.2".to_owned()),
@@ -516,6 +517,7 @@ impl World {
             profile: None,
             seed: 1,
             cluster: PlannedCluster {
+                encryption_at_rest: None,
                 name: "main".to_owned(),
                 provider: ProviderKind::Local,
                 standing: None,

@@ -48,6 +48,7 @@ pub fn plan() -> Plan {
         },
         spec: Spec {
             cluster: ClusterSpec {
+                encryption_at_rest: None,
                 provider: ProviderKind::Local,
                 name: None,
                 kubernetes: None,
@@ -72,6 +73,7 @@ pub fn plan() -> Plan {
         profile: None,
         seed: 7,
         cluster: PlannedCluster {
+            encryption_at_rest: None,
             name: "main".to_owned(),
             provider: ProviderKind::Local,
             standing: None,

@@ -55,6 +55,7 @@ pub(crate) fn client_key(client: &Client) -> &'static str {
         Client::ListReader(_) => "listReader",
         Client::Watcher(_) => "watcher",
         Client::EtcdWatcher(_) => "etcdWatcher",
+        Client::SecretReader(_) => "secretReader",
     }
 }
 
@@ -66,6 +67,7 @@ pub(crate) fn client_name(client: &Client) -> &str {
         Client::ListReader(c) => &c.name,
         Client::Watcher(c) => &c.name,
         Client::EtcdWatcher(c) => &c.name,
+        Client::SecretReader(c) => &c.name,
     }
 }
 

@@ -63,7 +63,10 @@ fn rto(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &Rto) {
         RtoTo::FirstTrueList if !has(lint, |c| matches!(c, Client::ListReader(_))) => {
             ("listReader", "add a client, as `- listReader: {name: lister, every: 200ms}`")
         }
-        RtoTo::FirstGoodWrite | RtoTo::FirstGoodGet | RtoTo::FirstTrueList => return,
+        RtoTo::SecretsReadable if !has(lint, |c| matches!(c, Client::SecretReader(_))) => {
+            ("secretReader", "add a client, as `- secretReader: {name: secrets, every: 500ms}`")
+        }
+        RtoTo::FirstGoodWrite | RtoTo::FirstGoodGet | RtoTo::FirstTrueList | RtoTo::SecretsReadable => return,
     };
     let title = format!("no client measures where this time ends: that takes a `{kind}`");
     lint.error(&objective_path(i, objective, "to"), title, help);

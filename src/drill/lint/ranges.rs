@@ -83,6 +83,7 @@ fn clients(lint: &mut Lint<'_>) {
     for (i, client) in lint.drill.spec.clients.iter().enumerate() {
         match client {
             Client::GetReader(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
+            Client::SecretReader(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
             Client::ListReader(c) => {
                 span(lint, &client_path(i, client, "every"), c.every, EVERY);
                 if let Some(limit) = c.limit

@@ -5,7 +5,7 @@ use super::super::suggest;
 use super::{Lint, step_key, step_path};
 use crate::fault::lose_members::MemberLoss;
 use crate::step::restart::Which;
-use crate::step::spec::{End, RestoreSnapshot, Until};
+use crate::step::spec::{EncryptionKey, End, RestoreSnapshot, Until};
 
 pub(super) fn check(lint: &mut Lint<'_>) {
     let mut state = State::default();
@@ -58,8 +58,13 @@ pub(super) fn check(lint: &mut Lint<'_>) {
         lint.warning(&path, title, "add a `restoreSnapshot` step if a restore is to be drilled");
     }
     for (i, kind) in state.open.into_iter().filter(|(i, _)| Some(*i) != state.lost) {
-        let title = "no later step ends this fault: only the end of the run will, when nothing is recorded any more";
-        lint.error(&format!("spec.steps[{i}].{kind}"), title, format!("add `- end: {{fault: {kind}}}` after it"));
+        let title =
+            "no later step ends this fault: only the end of the run will, when nothing is recorded any more";
+        lint.error(
+            &format!("spec.steps[{i}].{kind}"),
+            title,
+            format!("add `- end: {{fault: {kind}}}` after it"),
+        );
     }
 }
 
@@ -93,7 +98,8 @@ impl State<'_> {
         let key = step_key(step);
         let path = format!("spec.steps[{i}].{key}");
         if let Some((_, open)) = self.open.first() {
-            let title = format!("`{open}` is not ended yet, and one fault of etcd at a time can be told apart");
+            let title =
+                format!("`{open}` is not ended yet, and one fault of etcd at a time can be told apart");
             lint.error(&path, title, "end it before the next one begins");
         }
         self.open.push((i, key));
@@ -129,6 +135,23 @@ fn restore(lint: &mut Lint<'_>, state: &mut State<'_>, i: usize, step: &Step, s:
         lint.error(&from, format!("no earlier step takes a snapshot named `{}`", s.from), help);
     }
     restarts(lint, i, step, s);
+    key(lint, i, step, s);
+}
+
+/// Only an API server that starts reads its key, and only one that encrypts has one.
+fn key(lint: &mut Lint<'_>, i: usize, step: &Step, s: &RestoreSnapshot) {
+    if s.encryption_key == EncryptionKey::Present {
+        return;
+    }
+    let path = step_path(i, step, "encryptionKey");
+    if lint.drill.spec.cluster.encryption_at_rest.is_none() {
+        let title = "the cluster encrypts nothing, so there is no key to be lost";
+        lint.error(&path, title, "add `encryptionAtRest: {provider: secretbox}` to `cluster`");
+    }
+    if s.restart.api_servers != Which::All {
+        let title = "an API server that keeps running keeps its key in memory";
+        lint.error(&path, title, "set `restart: {apiServers: true}`");
+    }
 }
 
 /// What is to be restarted is there.

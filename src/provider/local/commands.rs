@@ -3,12 +3,13 @@
 //! etcd's flags are those that 3.5 and 3.7 share. A restored data directory is
 //! started with the same flags: etcd ignores `--initial-*` once it has a log.
 
+use super::encryption;
 use super::layout::{
     API_PORT, ClusterDir, ClusterSpec, ComponentSpec, ETCD_CLIENT_PORT, ETCD_PEER_PORT, EtcdMember, HostSpec,
     SERVICE_RANGE,
 };
 use super::pki::Authority;
-use crate::plan::PlannedComponent;
+use crate::plan::{PlannedCluster, PlannedComponent};
 use crate::provider::binaries::BinarySet;
 use crate::provider::component::{ComponentId, DataSlot, Role};
 use serde_json::json;
@@ -20,10 +21,11 @@ use std::path::Path;
 pub fn components(
     dir: &ClusterDir,
     name: &str,
-    planned: &[PlannedComponent],
+    plan: &PlannedCluster,
     hosts: &[HostSpec],
     binaries: &BinarySet,
 ) -> Vec<ComponentSpec> {
+    let planned = &plan.components;
     let addresses = Addresses { planned, hosts };
     planned
         .iter()
@@ -31,7 +33,14 @@ pub fn components(
             let member = (component.role == Role::Etcd).then(|| addresses.member(name, component));
             let (program, args) = match &component.role {
                 Role::Etcd => ("etcd", etcd(dir, component, &addresses, member.as_ref())),
-                Role::KubeApiserver => ("kube-apiserver", api_server(dir, component, &addresses)),
+                Role::KubeApiserver => {
+                    let mut args = api_server(dir, component, &addresses);
+                    if plan.encryption_at_rest.is_some() {
+                        let file = encryption::file(&dir.data(&component.host, &DataSlot::InUse));
+                        args.push(format!("--encryption-provider-config={}", shown(&file)));
+                    }
+                    ("kube-apiserver", args)
+                }
                 Role::KubeControllerManager => {
                     ("kube-controller-manager", controller_manager(dir, component))
                 }

@@ -9,6 +9,7 @@ mod cluster;
 mod commands;
 mod control;
 mod digest;
+mod encryption;
 mod enter;
 mod launch;
 mod layout;
@@ -129,13 +130,13 @@ impl LocalProvider {
         let spec = ClusterSpec {
             name: name.to_owned(),
             versions: plan.versions.clone(),
-            components: commands::components(dir, name, &plan.components, &hosts, &self.binaries),
+            components: commands::components(dir, name, plan, &hosts, &self.binaries),
             hosts,
             gateways: gateways.specs.clone(),
             dir_kubernetes: self.binaries.dir_kubernetes.clone(),
             dir_etcd: self.binaries.dir_etcd.clone(),
         };
-        let bootstrap = write_files(dir, &spec).map_err(|source| ProviderError::Io {
+        let bootstrap = write_files(dir, &spec, plan).map_err(|source| ProviderError::Io {
             what: format!("write {}", dir.root().display()),
             source,
         })?;
@@ -291,7 +292,11 @@ fn create_dir(dir: &ClusterDir, name: &str) -> Result<(), ProviderError> {
 
 /// Writes everything that the supervisor and the components read. Returns the
 /// identity that bootstraps the cluster, which is kept nowhere.
-fn write_files(dir: &ClusterDir, spec: &ClusterSpec) -> io::Result<super::network::Identity> {
+fn write_files(
+    dir: &ClusterDir,
+    spec: &ClusterSpec,
+    plan: &PlannedCluster,
+) -> io::Result<super::network::Identity> {
     pki::create(dir, spec)?;
     fs::DirBuilder::new().mode(0o700).create(dir.private())?;
     for component in &spec.components {
@@ -300,6 +305,9 @@ fn write_files(dir: &ClusterDir, spec: &ClusterSpec) -> io::Result<super::networ
         {
             pki::write_secret(&dir.component_kubeconfig(&component.component), &text)?;
         }
+    }
+    if let Some(encryption) = plan.encryption_at_rest {
+        encryption::write(dir, &spec.components, encryption)?;
     }
     let admin = pki::issue(dir, Authority::Kubernetes, ADMIN_USER, &[ADMIN_GROUP])?;
     pki::write_secret(&dir.pki_file("admin.crt"), &admin.cert_pem)?;
