@@ -105,8 +105,10 @@ fn constrained_scalar(schema: &Value, definitions: &Value) -> bool {
     }
     for key in ["allOf", "anyOf", "oneOf"] {
         if let Some(Value::Array(parts)) = schema.get(key) {
-            let nullish = |p: &&Value| p.get("type").and_then(Value::as_str) != Some("null");
-            return parts.iter().filter(nullish).all(|p| constrained_scalar(p, definitions));
+            let scalar =
+                |p: &&Value| !matches!(p.get("type").and_then(Value::as_str), Some("null" | "array"));
+            let mut scalars = parts.iter().filter(scalar).peekable();
+            return scalars.peek().is_some() && scalars.all(|p| constrained_scalar(p, definitions));
         }
     }
     let is = |name: &str| match schema.get("type") {

@@ -49,7 +49,7 @@ impl Windows {
         MinimumOperations {
             before: due(self.before, every) / 2,
             during: due(self.during, every) / 4,
-            after: due(self.after, every) / 10,
+            after: due(self.after, every).div_ceil(10),
         }
     }
 

@@ -242,7 +242,7 @@ mod tests {
     fn a_reader_learns_targets_harm_undo_predictions_and_defaults() {
         let shown = render(&resolve(ResolveInput::plain("d.yaml", DRILL)).unwrap());
         for needed in
-            ["blast radius", "undo", "lost timeline", "300 / 0 / 37", "maxLag", "plan digest", "etcd-1"]
+            ["blast radius", "undo", "lost timeline", "300 / 0 / 15", "maxLag", "plan digest", "etcd-1"]
         {
             assert!(shown.contains(needed), "{needed} is missing in:\n{shown}");
         }

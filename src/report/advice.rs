@@ -20,6 +20,7 @@ const USUAL_BUMP: u64 = 1_000_000_000;
 pub(super) fn of(report: &Report) -> Vec<Advice> {
     let mut out = Vec::new();
     for facts in &report.facts.etcd_restore {
+        out.extend(key(report));
         let harmed = facts.clients.iter().any(|c| c.on_lost_timeline() == Some(true));
         let cluster = report.clusters.iter().find(|c| c.name == facts.cluster);
         let (true, Some(cluster)) = (harmed, cluster) else { continue };
@@ -27,6 +28,26 @@ pub(super) fn of(report: &Report) -> Vec<Advice> {
         out.push(restart(facts));
     }
     out
+}
+
+/// Advice for a restore whose Secrets could not be decrypted.
+fn key(report: &Report) -> Option<Advice> {
+    let taken = report.steps.iter().any(|step| {
+        step.kind == "restoreSnapshot"
+            && step.planned["encryptionKey"].as_str().is_some_and(|key| key != "present")
+    });
+    taken.then(|| Advice {
+        title: "Keep the encryption key apart from what it encrypts, and restore it with the snapshot".to_owned(),
+        why: "A snapshot holds Secrets as the API servers encrypted them, and never the key. Without it, or with \
+              another one under the same name, Secrets can be neither read nor listed, and API servers are not \
+              ready; everything that is not encrypted works."
+            .to_owned(),
+        commands: vec![
+            "# what --encryption-provider-config names, from every control plane machine, into a vault:".to_owned(),
+            "sha256sum ENCRYPTION_CONFIG    # the same on every machine, and in the vault".to_owned(),
+            "# before API servers are started on restored data: put it back at the same path".to_owned(),
+        ],
+    })
 }
 
 fn bump(facts: &EtcdRestoreFacts, etcd: &str) -> Option<Advice> {
@@ -43,12 +64,14 @@ fn bump(facts: &EtcdRestoreFacts, etcd: &str) -> Option<Advice> {
         why: format!(
             "This restore reused revisions that clients had already seen with other content ({lost} revisions \
              were lost). With both flags every watch at an old revision ends with 410 and its client lists \
-             again; the API servers' caches are rebuilt as well. {tool} refuses either flag alone."
+             again; the API servers' caches are rebuilt as well. {tool} refuses either flag alone. A new token \
+             keeps members of the lost cluster out."
         ),
         commands: vec![
             format!("{tool} snapshot restore SNAPSHOT.db \\"),
             "    --data-dir NEW_DATA_DIR --name MEMBER \\".to_owned(),
             "    --initial-cluster MEMBER=https://PEER:2380 --initial-advertise-peer-urls https://PEER:2380 \\".to_owned(),
+            "    --initial-cluster-token NEW_TOKEN \\".to_owned(),
             format!("    --bump-revision {amount} --mark-compacted"),
             format!("{tool} version    # this run used {etcd}; the flags exist since etcd 3.4.27 (etcdctl) and 3.5.10"),
         ],

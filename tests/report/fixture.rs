@@ -502,6 +502,7 @@ fn findings() -> Vec<Finding> {
     let evidence = |all: &[&str]| all.iter().map(|s| (*s).to_owned()).collect();
     vec![
         Finding {
+            capability: None,
             name: "writes-again".to_owned(),
             kind: "rto".to_owned(),
             cluster: "main".to_owned(),
@@ -518,6 +519,7 @@ fn findings() -> Vec<Finding> {
             evidence: evidence(&["journal.jsonl#13", "histories/orders.jsonl#4", "histories/orders.jsonl#5"]),
         },
         Finding {
+            capability: None,
             name: "lists-true-again".to_owned(),
             kind: "rto".to_owned(),
             cluster: "main".to_owned(),
@@ -534,6 +536,7 @@ fn findings() -> Vec<Finding> {
             evidence: evidence(&["histories/lister-unset.jsonl#3"]),
         },
         Finding {
+            capability: None,
             name: "lost-writes".to_owned(),
             kind: "rpo".to_owned(),
             cluster: "main".to_owned(),
@@ -550,6 +553,7 @@ fn findings() -> Vec<Finding> {
             evidence: evidence(&["histories/orders.jsonl#2", "histories/orders.jsonl#3"]),
         },
         Finding {
+            capability: None,
             name: "no-client-on-lost-timeline".to_owned(),
             kind: "noClientOnLostTimeline".to_owned(),
             cluster: "main".to_owned(),
@@ -651,6 +655,7 @@ fn facts() -> EtcdRestoreFacts {
         restarted: BTreeMap::new(),
         passed_ns: Some((at(24_080), at(24_140))),
         ledger: LedgerAccount {
+            refused: 0,
             acked: 2_487,
             acked_before_loss: 503,
             acked_after_restore: 1_984,

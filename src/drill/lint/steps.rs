@@ -31,8 +31,9 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                 if state.lost.is_some() {
                     let help = "restore etcd with `restoreSnapshot` before it is lost again";
                     lint.error(&step_path(i, step, "members"), "etcd is lost already", help);
+                } else {
+                    state.begin(lint, i, step);
                 }
-                state.begin(lint, i, step);
                 state.lost = Some(i);
             }
             Step::MemberLoss(fault) => {

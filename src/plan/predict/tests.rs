@@ -75,3 +75,33 @@ fn objectives_follow_from_what_clients_are_predicted_to_see() {
     assert!(of(&plan(BUMP_AND_MARK, "v1.37.2"), "no-client-on-lost-timeline").starts_with("met"));
     assert!(of(&new, "lost-writes").contains("about 400 writes"));
 }
+
+const BUMP_TOO_SMALL: &str = include_str!("../../../scenarios/etcd/restore-bump-too-small.yaml");
+const OFFICIAL_NO_BUMP: &str =
+    include_str!("../../../scenarios/etcd/restore-official-procedure-no-bump.yaml");
+const THREE_MEMBERS: &str = include_str!("../../../scenarios/etcd/restore-three-members.yaml");
+
+#[test]
+fn a_bump_that_does_not_lead_past_what_was_seen_is_as_good_as_none() {
+    assert_eq!(lying(&plan(BUMP_TOO_SMALL, "v1.37.2")), lying(&plan(WITHOUT_BUMP, "v1.37.2")));
+}
+
+#[test]
+fn whom_nobody_restarts_is_left_behind_by_a_restart_of_the_control_plane() {
+    assert_eq!(lying(&plan(OFFICIAL_NO_BUMP, "v1.37.2")), ["watch", "etcd-watch"]);
+}
+
+#[test]
+fn a_client_of_an_api_server_that_is_kept_is_told_from_one_that_is_restarted() {
+    let text = THREE_MEMBERS
+        .replace("bumpRevision: auto", "bumpRevision: none")
+        .replace("settle: 10s", "settle: 2s")
+        .replace("apiServers: false", "apiServers: [kube-apiserver-1]");
+    let plan = plan(&text, "v1.37.2");
+    let target = |name: &str| plan.clients.iter().find(|c| c.name == name).unwrap().target.0.clone();
+    let listers = ["lister", "lister-cached", "lister-paged"];
+    let kept: Vec<&str> = listers.into_iter().filter(|name| target(name) == "kube-apiserver-2").collect();
+    let lying: Vec<&str> = lying(&plan).into_iter().filter(|name| listers.contains(name)).collect();
+    assert!(!kept.is_empty() && kept.len() < listers.len(), "{kept:?}");
+    assert_eq!(lying, kept);
+}
