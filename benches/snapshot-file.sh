@@ -14,7 +14,12 @@ mkdir -p "$cache"
 work="$(mktemp -d "$cache/making.XXXXXX")"
 etcd=
 trap '[ -z "$etcd" ] || kill "$etcd" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$work"' EXIT
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+# A port that nobody answers on; etcd says so if somebody takes it first.
+free_port() {
+  local port
+  while port=$((20000 + RANDOM % 10000)) && (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done
+  echo "$port"
+}
 client="http://127.0.0.1:$(free_port)" peer="http://127.0.0.1:$(free_port)"
 "$bin/etcd" --name bench --data-dir "$work/data" --listen-client-urls "$client" --advertise-client-urls "$client" \
   --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "bench=$peer" \

@@ -21,7 +21,11 @@ mod meta;
 pub mod name;
 mod page;
 mod proto;
+#[cfg(test)]
+mod sample;
 mod structure;
+#[cfg(test)]
+mod tests;
 mod text;
 mod trailer;
 mod tree;
