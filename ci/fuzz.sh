@@ -6,8 +6,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 corpus=fuzz/corpus/snapshot
 mkdir -p "$corpus"
+cp tests/data/snapshot/small-pages.db "$corpus/"
 for seed in tests/data/snapshot/*.gz; do
   gunzip -c "$seed" >"$corpus/$(basename "$seed" .gz)"
 done
-cargo +nightly fuzz run --fuzz-dir fuzz snapshot "$corpus" --jobs "${JOBS:-1}" -- \
+# Overflow checks and debug assertions are on. No unsafe code is on this path, so a sanitizer would only cost time.
+cargo +nightly fuzz run --fuzz-dir fuzz --sanitizer none snapshot "$corpus" --jobs "${JOBS:-1}" -- \
   -runs="${RUNS:-10000000}" -max_len=65536 -timeout=5 -rss_limit_mb=1024 -print_final_stats=1

@@ -190,7 +190,12 @@ fn a_name_that_claims_another_revision_is_a_warning() {
     for (name, warned) in [("snap-rev-1234.db", true), ("snap-rev-12.db", false), ("snap.db", false)] {
         let called = snapshot(&["inspect"], &[&kept(dir.path(), "etcd-3.7.3.db", name)]);
         assert_eq!(called.code, Some(0));
-        assert_eq!(called.err.contains("claims revision 1234, and the snapshot's is 12"), warned, "{}", called.err);
+        assert_eq!(
+            called.err.contains("claims revision 1234, and the snapshot's is 12"),
+            warned,
+            "{}",
+            called.err
+        );
     }
 }
 

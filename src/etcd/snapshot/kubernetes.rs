@@ -112,12 +112,11 @@ impl<'a> Objects<'a> {
             return;
         };
         let bytes = kv.value.len() as u64;
-        let both =
-            self.places.add(place, bytes) && self.forms.add((place.resource, Form::of(kv.value)), bytes);
-        if !both {
+        if !self.places.add(place, bytes) {
             self.beyond.objects += 1;
             self.beyond.bytes += bytes;
         }
+        self.forms.add((place.resource, Form::of(kv.value)), bytes);
         self.largest.offer(kv.value.len() as u64, kv.key);
         self.oldest.offer(u64::MAX - kv.create_revision.cast_unsigned(), kv.key);
     }

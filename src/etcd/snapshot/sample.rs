@@ -24,7 +24,8 @@ impl Sample {
     /// A database with the buckets that every etcd has.
     pub(super) fn etcd() -> Self {
         let mut sample = Self::default();
-        for name in ["key", "meta", "lease", "alarm", "auth", "authRoles", "authUsers", "cluster", "members"] {
+        for name in ["key", "meta", "lease", "alarm", "auth", "authRoles", "authUsers", "cluster", "members"]
+        {
             sample.bucket(name);
         }
         sample.bucket("meta").insert(b"consistent_index".to_vec(), 9_u64.to_be_bytes().to_vec());
@@ -55,11 +56,8 @@ impl Sample {
     /// The file's bytes, without a digest.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut file = File { pages: vec![0; 2 * PAGE] };
-        let top: Entries = self
-            .buckets
-            .iter()
-            .map(|(name, entries)| (name.clone(), file.bucket(entries)))
-            .collect();
+        let top: Entries =
+            self.buckets.iter().map(|(name, entries)| (name.clone(), file.bucket(entries))).collect();
         let root = file.tree(&top, true);
         let list = self.free_pages.map(|free| {
             let first = file.next();
@@ -108,7 +106,8 @@ impl File {
     fn bucket(&mut self, entries: &Entries) -> Vec<u8> {
         let size: usize = entries.iter().map(|(k, v)| 16 + k.len() + v.len()).sum();
         if size < PAGE / 4 {
-            let inline = [header(0, LEAF, u16::try_from(entries.len()).unwrap(), 0), leaf(entries.iter(), false)];
+            let inline =
+                [header(0, LEAF, u16::try_from(entries.len()).unwrap(), 0), leaf(entries.iter(), false)];
             return [vec![0; 16], inline.concat()].concat();
         }
         let root = self.tree(entries, false);

@@ -18,6 +18,33 @@ fn sample() -> Sample {
     sample
 }
 
+/// Few small pages with something of everything, from which mutations reach far.
+fn seed() -> Vec<u8> {
+    let mut sample = Sample::etcd();
+    for main in 2..20 {
+        let value: &[u8] = if main % 2 == 0 { b"{}" } else { b"k8s\0" };
+        sample.change(main, &format!("/registry/pods/a/{}", main % 7), (main % 5 != 0).then_some(value));
+    }
+    sample.change(20, "/registry/secrets/a/s", Some(b"k8s:enc:kms:v2:name:x"));
+    sample.change(21, "/registry/x.io/y/large", Some(&[b'x'; PAGE]));
+    sample.bucket("key").insert(revision(30, 0), Vec::new());
+    sample.bucket("meta").insert(b"scheduledCompactRev".to_vec(), revision(30, 0));
+    sample.bucket("lease").insert(7_u64.to_be_bytes().to_vec(), b"\x08\x07\x10\x3c".to_vec());
+    sample.bucket("members").insert(b"1".to_vec(), br#"{"name":"m","peerURLs":["http://p"]}"#.to_vec());
+    sample.free_pages = Some(1);
+    sample.bytes()
+}
+
+#[test]
+fn the_kept_seed_of_the_fuzz_target_is_up_to_date() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/snapshot/small-pages.db");
+    if std::env::var_os("QUAKEPROOF_BLESS").is_some() {
+        std::fs::write(path, seed()).unwrap();
+    }
+    assert!(std::fs::read(path).unwrap() == seed(), "QUAKEPROOF_BLESS=1 rewrites it");
+    assert_eq!(inspect(&seed()).unwrap().bump.map(|bump| bump.revision), Some(30));
+}
+
 fn sealed(bytes: &[u8]) -> Vec<u8> {
     [bytes, &Sha256::digest(bytes)[..]].concat()
 }
@@ -31,7 +58,10 @@ fn inspected(sample: &Sample) -> Inspection {
 
 fn error(bytes: &[u8]) -> SnapshotError {
     let error = inspect(bytes).unwrap_err();
-    assert!(error.to_string().starts_with(&format!("page {}, offset {}: ", error.page, error.offset)), "{error}");
+    assert!(
+        error.to_string().starts_with(&format!("page {}, offset {}: ", error.page, error.offset)),
+        "{error}"
+    );
     assert!(error.to_string().contains("\n  hint: "), "{error}");
     error
 }
@@ -53,7 +83,10 @@ fn a_large_tree_is_read_whole() {
     let view = &inspection.kubernetes;
     assert_eq!(view.objects, inspection.live_keys);
     assert_eq!(view.largest[0].value_bytes, 3 * PAGE as u64);
-    assert_eq!((view.encryption[0].provider.as_str(), view.encryption[0].key.as_str()), ("secretbox", "key2"));
+    assert_eq!(
+        (view.encryption[0].provider.as_str(), view.encryption[0].key.as_str()),
+        ("secretbox", "key2")
+    );
     assert_eq!(view.encryption[0].resources, BTreeMap::from([("secrets".to_owned(), 1)]));
 }
 
@@ -94,7 +127,8 @@ fn a_bump_counts_as_a_key_for_etcdutl_and_raises_the_revision() {
     assert_eq!((bump.revision, bump.from_revision, bump.marked_compacted), (5121, Some(121), true));
     sample.bucket("meta").remove(&b"scheduledCompactRev"[..]);
     assert!(!inspected(&sample).bump.unwrap().marked_compacted);
-    let asked = |revision| keys(&sample.bytes(), &Selection { revision: Some(revision), ..Selection::default() });
+    let asked =
+        |revision| keys(&sample.bytes(), &Selection { revision: Some(revision), ..Selection::default() });
     assert_eq!(asked(121).unwrap().matching, before.live_keys);
 }
 
@@ -112,7 +146,10 @@ fn a_compaction_outlives_the_last_key() {
     assert!(asked(&sample, 300).is_ok());
     sample.bucket("meta").insert(b"finishedCompactRev".to_vec(), revision(50, 0));
     sample.bucket("meta").insert(b"scheduledCompactRev".to_vec(), revision(60, 0));
-    assert!(matches!(asked(&sample, 59), Err(ListingError::Compacted { oldest: 60, .. })), "it was under way");
+    assert!(
+        matches!(asked(&sample, 59), Err(ListingError::Compacted { oldest: 60, .. })),
+        "it was under way"
+    );
 }
 
 #[test]
@@ -226,7 +263,9 @@ fn a_cycle_or_a_shared_page_ends_the_walk() {
     let branch = page_of_kind(&good, 1);
     let id = (branch / PAGE) as u64;
     let second = u64::from_le_bytes(good[branch + 16 + 24..branch + 16 + 32].try_into().unwrap());
-    for (child, words) in [(id, "more than once"), (second, ""), (0, "refers to page 0"), (1 << 50, "refers to page")] {
+    for (child, words) in
+        [(id, "more than once"), (second, ""), (0, "refers to page 0"), (1 << 50, "refers to page")]
+    {
         let mut bytes = good.clone();
         bytes[branch + 24..branch + 32].copy_from_slice(&child.to_le_bytes());
         let text = error(&bytes).to_string();
@@ -281,8 +320,14 @@ fn a_diff_tells_changes_from_forks() {
     after.change(7, "new", Some(b"1"));
     let found = diff(&before.bytes(), &after.bytes(), 10).unwrap();
     assert_eq!((found.added, found.removed, found.changed, found.forked, found.same), (1, 1, 1, 1, 1));
-    let rows: Vec<(String, Change)> = found.keys.iter().map(|row| (row.key.to_string(), row.change)).collect();
-    let expected = [("changed", Change::Changed), ("forked", Change::Forked), ("gone", Change::Removed), ("new", Change::Added)];
+    let rows: Vec<(String, Change)> =
+        found.keys.iter().map(|row| (row.key.to_string(), row.change)).collect();
+    let expected = [
+        ("changed", Change::Changed),
+        ("forked", Change::Forked),
+        ("gone", Change::Removed),
+        ("new", Change::Added),
+    ];
     assert_eq!(rows, expected.map(|(key, change)| (key.to_owned(), change)));
     let short = diff(&before.bytes(), &after.bytes(), 1).unwrap();
     assert_eq!((short.keys.len(), short.beyond), (1, 3));

@@ -71,10 +71,8 @@ fn check_digest(bytes: &[u8], raw: Raw) -> Check {
                 false => (
                     false,
                     format!(
-                        "page {}, offset {}: the digest stored there is {said}, that of the {} bytes before it {is}: \
-                         the file was changed or damaged",
-                        image.len() / 4096,
-                        image.len(),
+                        "offset {0}: the digest stored there is {said}, that of the {0} bytes before it {is}: the \
+                         file was changed or damaged",
                         image.len()
                     ),
                 ),
