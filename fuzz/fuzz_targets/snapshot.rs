@@ -4,7 +4,7 @@
 //! then the checksums are put right and the file is read again.
 #![no_main]
 
-#[allow(dead_code, reason = "the module is the command's, of which not everything is called here")]
+#[allow(dead_code, unused_imports, reason = "the module is the command's, of which not everything is called here")]
 #[path = "../../src/etcd/snapshot/mod.rs"]
 mod snapshot;
 

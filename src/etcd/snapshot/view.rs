@@ -104,7 +104,8 @@ impl KubernetesView {
         let mut resources: BTreeMap<String, ResourceView> = BTreeMap::new();
         let mut namespaces: BTreeMap<String, Tally> = BTreeMap::new();
         for (place, tally) in counted.places() {
-            let resource = resources.entry(lossy(place.resource)).or_insert_with_key(ResourceView::empty);
+            let resource =
+                resources.entry(lossy(place.resource)).or_insert_with_key(|name| ResourceView::empty(name));
             resource.objects += tally.objects;
             resource.bytes += tally.bytes;
             let namespace = place.namespace.map(lossy);
@@ -153,9 +154,9 @@ impl KubernetesView {
 }
 
 impl ResourceView {
-    fn empty(resource: &String) -> Self {
+    fn empty(resource: &str) -> Self {
         Self {
-            resource: resource.clone(),
+            resource: resource.to_owned(),
             objects: 0,
             bytes: 0,
             protobuf: 0,
