@@ -46,7 +46,7 @@ fn call(state: &TempDir, args: &[&str]) -> Called {
 
 fn published() -> (TempDir, RunDir) {
     let (root, dir) = copy_of(&bundle());
-    publish(&dir, &[]).unwrap();
+    publish(&dir, &[], None).unwrap();
     (root, dir)
 }
 

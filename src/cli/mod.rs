@@ -5,6 +5,7 @@ pub mod check;
 pub mod cluster;
 pub mod doctor;
 mod environment;
+pub mod keygen;
 mod output;
 pub mod plan;
 pub mod recover;
@@ -46,6 +47,7 @@ enum Command {
     Show(show::ShowArgs),
     Report(report::ReportArgs),
     Verify(verify::VerifyArgs),
+    Keygen(keygen::Args),
     Schema(schema::Args),
     Doctor(doctor::DoctorArgs),
     Cluster(cluster::ClusterArgs),
@@ -138,6 +140,7 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Check(args) => check::run(&args, out, err).map_err(io),
         Command::Plan(args) => plan::run(&args, out, err).map_err(io),
+        Command::Keygen(args) => keygen::run(&args),
         Command::Schema(args) => schema::run(&args, out).map_err(io),
         Command::Doctor(args) => doctor::run(&args, out).map_err(io),
         Command::Run(args) => run::run(&args),

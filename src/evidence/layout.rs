@@ -4,6 +4,19 @@ use super::EvidenceError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The envelope that vouches for a bundle.
+pub const ATTESTATION: &str = "attestation.dsse.json";
+
+/// Files of a run directory that its manifest can't list.
+const OUTSIDE: [&str; 2] = ["manifest.json", ATTESTATION];
+
+/// Whether a manifest leaves out the file at this relative path, or what a crash leaves of it
+/// (`.<name>.new`) while it is being written.
+fn is_outside(path: &str) -> bool {
+    let name = path.strip_prefix('.').and_then(|rest| rest.strip_suffix(".new")).unwrap_or(path);
+    OUTSIDE.contains(&name)
+}
+
 /// A run directory; design: one run, one directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDir(PathBuf);
@@ -52,6 +65,12 @@ impl RunDir {
     #[must_use]
     pub fn manifest(&self) -> PathBuf {
         self.0.join("manifest.json")
+    }
+
+    /// Who vouches for the bundle; absent when it is not signed.
+    #[must_use]
+    pub fn attestation(&self) -> PathBuf {
+        self.0.join(ATTESTATION)
     }
 
     /// The drill as written.
@@ -114,7 +133,8 @@ impl RunDir {
         self.0.join("junit.xml")
     }
 
-    /// Every regular file below the directory but the manifest, as sorted relative paths with `/`.
+    /// Every regular file below the directory that the manifest is to list, as sorted relative paths with
+    /// `/`: all but the manifest itself and the attestation, which covers it.
     ///
     /// # Errors
     /// When a directory can't be read, or something is neither a file nor a directory: a
@@ -122,8 +142,7 @@ impl RunDir {
     pub fn files(&self) -> Result<Vec<String>, EvidenceError> {
         let mut files = Vec::new();
         self.walk(Path::new(""), &mut files)?;
-        // `.manifest.json.new` is what a crash leaves of a manifest that was being written.
-        files.retain(|f| f != "manifest.json" && f != ".manifest.json.new");
+        files.retain(|f| !is_outside(f));
         files.sort();
         Ok(files)
     }

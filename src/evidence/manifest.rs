@@ -3,8 +3,9 @@
 use super::EvidenceError;
 use super::layout::RunDir;
 use super::secrets;
+use super::signature::{attest, key::SigningKey};
 use crate::digest::sha256_of;
-pub use crate::durable::write_atomically;
+use crate::durable::write_atomically;
 use crate::journal::reader;
 use crate::regular_file;
 use serde::{Deserialize, Serialize};
@@ -103,13 +104,14 @@ impl Manifest {
     }
 }
 
-/// Ends a bundle: looks for secrets, then writes the manifest, whole or not at all.
+/// Ends a bundle: looks for secrets, then writes the attestation, if somebody vouches, and last of all
+/// the manifest, each whole or not at all. A bundle with a manifest is finished and signed as asked.
 ///
 /// `canaries` are secrets that the caller knows of, such as the cluster's private keys.
 ///
 /// # Errors
 /// [`EvidenceError::Leaks`] when a file holds a secret; the bundle is then left unsealed.
-pub fn seal(dir: &RunDir, canaries: &[&str]) -> Result<Manifest, EvidenceError> {
+pub fn seal(dir: &RunDir, canaries: &[&str], signer: Option<&SigningKey>) -> Result<Manifest, EvidenceError> {
     let leaks = secrets::scan(dir, canaries)?;
     if !leaks.is_empty() {
         let leaks = leaks.iter().take(10).map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -119,6 +121,14 @@ pub fn seal(dir: &RunDir, canaries: &[&str]) -> Result<Manifest, EvidenceError> 
     let mut text =
         serde_json::to_vec_pretty(&manifest).map_err(|e| EvidenceError::io(dir.manifest())(e.into()))?;
     text.push(b'\n');
+    if let Some(key) = signer {
+        let path = dir.report_json();
+        let report = regular_file::read(&path).map_err(EvidenceError::io(&path))?;
+        let report = serde_json::from_slice(&report)
+            .map_err(|e| EvidenceError::Malformed { path, what: format!("not a report: {e}") })?;
+        let envelope = attest(&manifest, &text, &report, key);
+        write_atomically(&dir.attestation(), &envelope).map_err(EvidenceError::io(dir.attestation()))?;
+    }
     write_atomically(&dir.manifest(), &text).map_err(EvidenceError::io(dir.manifest()))?;
     Ok(manifest)
 }

@@ -9,6 +9,7 @@ mod patterns;
 pub mod publish;
 pub mod redact;
 pub mod secrets;
+pub mod signature;
 pub mod verify;
 
 use crate::history::reader::HistoryError;

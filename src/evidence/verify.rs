@@ -1,12 +1,14 @@
 //! Verifies a bundle: recomputes the chain, the digests and the findings.
 //!
 //! What it proves without a signature is integrity: the parts fit together and the findings
-//! follow from the records. It does not prove who made the bundle.
+//! follow from the records. Who made the bundle is proven by a signature of a key that the caller
+//! trusts, and by nothing else.
 
 use super::EvidenceError;
 use super::layout::RunDir;
 use super::load;
 use super::manifest::Manifest;
+use super::signature::key::VerifyingKey;
 use crate::digest::{sha256_hex, sha256_of};
 use crate::history::reader::check_anchors;
 use crate::history::record::Record;
@@ -24,8 +26,10 @@ use std::io;
 use std::path::Path;
 
 mod difference;
+mod origin;
 
 pub use difference::{Difference, differences};
+pub use origin::{Origin, Proof};
 
 /// A bundle's reports, by file name. `report.json` is always among them.
 pub type Reports = BTreeMap<&'static str, Vec<u8>>;
@@ -51,6 +55,8 @@ pub struct VerifyReport {
     pub checks: Vec<Check>,
     /// The first thing that is not as it should be.
     pub first_difference: Option<String>,
+    /// Who vouches for the bundle.
+    pub origin: Origin,
     /// Another judge version's findings differ from this one's. Not an integrity failure.
     pub other_opinion: Option<OtherOpinion>,
     /// What the result stands for.
@@ -92,11 +98,15 @@ impl VerifyReport {
 /// Most differences between two judges that are shown.
 const MAX_DIFFERENCES: usize = 20;
 
-/// Verifies a bundle.
+/// Verifies a bundle. With a `key`, it is valid only when that key signed it.
 ///
 /// # Errors
 /// [`EvidenceError::NotARun`] and [`EvidenceError::Newer`]; everything else is a check that failed.
-pub fn verify(path: &Path, judge: &Judge<'_>) -> Result<VerifyReport, EvidenceError> {
+pub fn verify(
+    path: &Path,
+    judge: &Judge<'_>,
+    key: Option<&VerifyingKey>,
+) -> Result<VerifyReport, EvidenceError> {
     let dir = RunDir::open(path)?;
     let mut checks = Checks::default();
     let manifest = match Manifest::read(&dir) {
@@ -118,6 +128,7 @@ pub fn verify(path: &Path, judge: &Judge<'_>) -> Result<VerifyReport, EvidenceEr
     if let Some(manifest) = &manifest {
         checks.add("files", check_files(&dir, manifest));
     }
+    let origin = origin::check(&dir, manifest.as_ref(), key, &mut checks)?;
     let journal = match reader::read(&dir.journal()) {
         Ok(journal) => journal,
         Err(crate::journal::JournalError::Newer { path, found, supported }) => {
@@ -125,7 +136,7 @@ pub fn verify(path: &Path, judge: &Judge<'_>) -> Result<VerifyReport, EvidenceEr
         }
         Err(e) => {
             checks.failed("journal", e.to_string());
-            return Ok(checks.report(String::new(), None));
+            return Ok(checks.report(String::new(), origin, None));
         }
     };
     let summary = RunSummary::of(&journal.entries);
@@ -137,7 +148,7 @@ pub fn verify(path: &Path, judge: &Judge<'_>) -> Result<VerifyReport, EvidenceEr
     checks.add("histories", check_histories(&dir, &journal));
     checks.add("agent", check_agent_logs(&dir, &journal));
     let opinion = check_findings(&dir, judge, &mut checks);
-    Ok(checks.report(summary.run, opinion))
+    Ok(checks.report(summary.run, origin, opinion))
 }
 
 #[derive(Default)]
@@ -157,19 +168,17 @@ impl Checks {
         self.0.push(Check { name, ok, detail: result.unwrap_or_else(|what| what) });
     }
 
-    fn report(self, run: String, other_opinion: Option<OtherOpinion>) -> VerifyReport {
-        let first = self.0.iter().find(|c| !c.ok).map(|c| c.detail.clone());
-        let statement = match &first {
-            None => "unsigned: integrity only, origin unproven",
-            Some(_) => "invalid: the parts do not fit together",
+    fn report(self, run: String, origin: Origin, other_opinion: Option<OtherOpinion>) -> VerifyReport {
+        let first = self.0.iter().find(|c| !c.ok);
+        let statement = match first {
+            None => origin.statement(),
+            Some(failed) if failed.name == origin::CHECK => {
+                "invalid: the origin is not what was asked for".to_owned()
+            }
+            Some(_) => "invalid: the parts do not fit together".to_owned(),
         };
-        VerifyReport {
-            run,
-            checks: self.0,
-            first_difference: first,
-            other_opinion,
-            statement: statement.to_owned(),
-        }
+        let first_difference = first.map(|c| c.detail.clone());
+        VerifyReport { run, checks: self.0, first_difference, origin, other_opinion, statement }
     }
 }
 

@@ -350,8 +350,8 @@ impl Bench {
 
     fn assert_evidence_holds(&self) {
         let dir = self.run_dir();
-        let report = publish::publish(&dir, &[]).expect("the evidence can be read");
-        let verified = verify(dir.path(), &publish::judge()).expect("it can be read again");
+        let report = publish::publish(&dir, &[], None).expect("the evidence can be read");
+        let verified = verify(dir.path(), &publish::judge(), None).expect("it can be read again");
         assert!(verified.is_valid(), "{:?}", verified.first_difference);
         let judgement = judge(&load(dir.path()).expect("it can be read again"));
         assert_eq!(judgement.verdict, report.verdict);

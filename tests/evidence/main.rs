@@ -4,4 +4,5 @@ mod bundle;
 mod crash;
 mod publish;
 mod schemas;
+mod signing;
 mod tampering;
