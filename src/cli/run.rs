@@ -6,6 +6,7 @@ use crate::digest::sha256_hex;
 use crate::drill::file;
 use crate::durable::write_atomically;
 use crate::evidence::layout::RunDir;
+use crate::evidence::secrets::KnownSecrets;
 use crate::evidence::signature::key::SigningKey;
 use crate::exit::ExitCode;
 use crate::guard::lock::DrillLock;
@@ -171,6 +172,7 @@ fn run_one(
     state.register(&id, &path).map_err(|e| refused(&e))?;
     let (feed, display) = session::display(&plan, &dir, args.events.is_some());
     let interrupt = Interrupt::new();
+    let secrets = KnownSecrets::default();
     let request = RunRequest {
         run: id.clone(),
         plan_digest: sha256_hex(&bytes),
@@ -185,6 +187,7 @@ fn run_one(
         watcher: feed.clone(),
         interrupt: interrupt.clone(),
         operator: environment::operator(),
+        secrets: secrets.clone(),
     };
     let (end, lock) = environment::runtime()?.block_on(async {
         let signals = tokio::spawn(heed_signals(interrupt, id.clone()));
@@ -204,7 +207,7 @@ fn run_one(
              `quakeproof recover {id}` finishes the evidence"
         ),
     })?;
-    let report = session::finish(&dir, lock, &end, &feed, signer)?;
+    let report = session::finish(&dir, lock, &end, &feed, &secrets, signer)?;
     drop(display);
     if args.events.is_none() {
         session::print_report(&report, &dir);

@@ -8,6 +8,7 @@ use crate::etcd::view::LiveView;
 use crate::evidence::layout::RunDir;
 use crate::evidence::load::{load_with_head, read_plan};
 use crate::evidence::publish::publish;
+use crate::evidence::secrets::KnownSecrets;
 use crate::evidence::signature::key::SigningKey;
 use crate::exit::ExitCode;
 use crate::guard::lock::DrillLock;
@@ -147,6 +148,7 @@ pub fn end_run(
     let lock = DrillLock::adopt(state, &cluster, &found.id, path, clock.as_ref())
         .map_err(|e| Failure::new(ExitCode::Refused, &e))?;
     let provider = provider(&found.plan, state, true)?;
+    let secrets = KnownSecrets::default();
     let (feed, display) = display(&found.plan, &found.dir, false);
     let request = RecoverRequest {
         run: found.id.clone(),
@@ -158,10 +160,11 @@ pub fn end_run(
         clock,
         watcher: feed.clone(),
         by,
+        secrets: secrets.clone(),
     };
     let end = environment::runtime()?.block_on(recover(request));
     let end = end.map_err(|e| Failure::new(ExitCode::Refused, &e))?;
-    let report = finish(&found.dir, lock, &end, &feed, signer)?;
+    let report = finish(&found.dir, lock, &end, &feed, &secrets, signer)?;
     drop(display);
     Ok((end, report))
 }
@@ -172,9 +175,14 @@ pub fn finish(
     lock: DrillLock,
     end: &RunEnd,
     feed: &Feed,
+    secrets: &KnownSecrets,
     signer: Option<&SigningKey>,
 ) -> Result<Report, Failure> {
-    let known: Vec<&str> = signer.iter().map(|key| key.pem()).collect();
+    if let Some(key) = signer {
+        secrets.learn(key.pem());
+    }
+    let known = secrets.texts();
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let report = publish(dir, &known, signer).map_err(|e| Failure::new(ExitCode::Internal, &e))?;
     if end.outcome != RunOutcome::Faulted {
         lock.release().map_err(|e| Failure::new(ExitCode::Internal, &e))?;

@@ -72,7 +72,10 @@ pub fn render(report: &VerifyReport) -> String {
     line(format!("run {}", terminal(&report.run)));
     for check in &report.checks {
         let mark = if check.ok { "ok     " } else { "INVALID" };
-        line(format!("  {mark}  {:<10} {}", check.name, visible(&check.detail)));
+        line(format!("  {mark}  {:<11} {}", check.name, visible(&check.detail)));
+    }
+    if let Some(attached) = &report.attached {
+        line(format!("  note     {:<11} {}: {}", "attached", attached.file, visible(&attached.detail)));
     }
     if let Some(opinion) = &report.other_opinion {
         let (theirs, ours) = (visible(&opinion.judge), visible(&opinion.ours));
@@ -106,6 +109,7 @@ mod tests {
             run: "r".to_owned(),
             checks: vec![Check { name: "files", ok: true, detail: "x\u{1b}[2J".to_owned() }],
             first_difference: None,
+            attached: None,
             origin: Origin { proof: Proof::Unsigned, key_id: None },
             other_opinion: Some(OtherOpinion { judge: "1".into(), ours: "2".into(), differences: vec![] }),
             statement: "unsigned: integrity only, origin unproven".to_owned(),

@@ -92,14 +92,7 @@ impl Manifest {
             what: format!("not a manifest: {e}"),
         };
         let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(malformed)?;
-        let found = value["formatVersion"].as_str().unwrap_or("unknown");
-        if found.split('.').next() != FORMAT_VERSION.split('.').next() {
-            return Err(EvidenceError::Newer {
-                path: path.clone(),
-                found: found.chars().take(20).collect(),
-                supported: FORMAT_VERSION,
-            });
-        }
+        super::refuse_other_format(&path, &value, FORMAT_VERSION)?;
         serde_json::from_slice(&bytes).map(Some).map_err(malformed)
     }
 }

@@ -9,11 +9,12 @@ use super::layout::RunDir;
 use super::load;
 use super::manifest::Manifest;
 use super::signature::key::VerifyingKey;
+use crate::agent;
 use crate::digest::{sha256_hex, sha256_of};
+use crate::findings::{self, Attached};
 use crate::history::reader::check_anchors;
 use crate::history::record::Record;
 use crate::history::recorder::Anchor;
-use crate::journal::chain::ChainCheck;
 use crate::journal::entry::JournalEvent;
 use crate::journal::reader::{self, Journal};
 use crate::journal::summary::RunSummary;
@@ -57,6 +58,8 @@ pub struct VerifyReport {
     pub first_difference: Option<String>,
     /// Who vouches for the bundle.
     pub origin: Origin,
+    /// What was attached after the bundle was sealed; `null` when nothing was. No check: it is no evidence.
+    pub attached: Option<Attached>,
     /// Another judge version's findings differ from this one's. Not an integrity failure.
     pub other_opinion: Option<OtherOpinion>,
     /// What the result stands for.
@@ -128,6 +131,7 @@ pub fn verify(
     if let Some(manifest) = &manifest {
         checks.add("files", check_files(&dir, manifest));
     }
+    let attached = findings::attached(&dir);
     let origin = origin::check(&dir, manifest.as_ref(), key, &mut checks)?;
     let journal = match reader::read(&dir.journal()) {
         Ok(journal) => journal,
@@ -136,7 +140,7 @@ pub fn verify(
         }
         Err(e) => {
             checks.failed("journal", e.to_string());
-            return Ok(checks.report(String::new(), origin, None));
+            return Ok(checks.report(String::new(), origin, attached, None));
         }
     };
     let summary = RunSummary::of(&journal.entries);
@@ -148,7 +152,7 @@ pub fn verify(
     checks.add("histories", check_histories(&dir, &journal));
     checks.add("agent", check_agent_logs(&dir, &journal));
     let opinion = check_findings(&dir, judge, &mut checks);
-    Ok(checks.report(summary.run, origin, opinion))
+    Ok(checks.report(summary.run, origin, attached, opinion))
 }
 
 #[derive(Default)]
@@ -168,7 +172,13 @@ impl Checks {
         self.0.push(Check { name, ok, detail: result.unwrap_or_else(|what| what) });
     }
 
-    fn report(self, run: String, origin: Origin, other_opinion: Option<OtherOpinion>) -> VerifyReport {
+    fn report(
+        self,
+        run: String,
+        origin: Origin,
+        attached: Option<Attached>,
+        other_opinion: Option<OtherOpinion>,
+    ) -> VerifyReport {
         let first = self.0.iter().find(|c| !c.ok);
         let statement = match first {
             None => origin.statement(),
@@ -178,7 +188,7 @@ impl Checks {
             Some(_) => "invalid: the parts do not fit together".to_owned(),
         };
         let first_difference = first.map(|c| c.detail.clone());
-        VerifyReport { run, checks: self.0, first_difference, origin, other_opinion, statement }
+        VerifyReport { run, checks: self.0, first_difference, origin, attached, other_opinion, statement }
     }
 }
 
@@ -351,16 +361,7 @@ fn check_agent_logs(dir: &RunDir, journal: &Journal) -> Result<String, String> {
         check_anchors(&dir.path().join(file), anchors).map_err(|e| e.to_string())?;
     }
     for file in &files {
-        let bytes = read(dir, file)?;
-        let mut chain = ChainCheck::default();
-        for line in bytes.split_inclusive(|b| *b == b'\n') {
-            let Some(line) = line.strip_suffix(b"\n") else { break };
-            let at = chain.lines() + 1;
-            let value: Value = serde_json::from_slice(line).map_err(|e| format!("{file} line {at}: {e}"))?;
-            chain
-                .follow(line, value["prev"].as_str().unwrap_or_default())
-                .map_err(|what| format!("{file} line {at}: {what}"))?;
-        }
+        agent::log::read(&read(dir, file)?).map_err(|e| format!("{file}: {e}"))?;
     }
     Ok(format!("{} logs, each one chain", files.len()))
 }

@@ -14,6 +14,7 @@ use quakeproof::drill::values::Span;
 use quakeproof::evidence::layout::RunDir;
 use quakeproof::evidence::load::{load, read_plan};
 use quakeproof::evidence::publish;
+use quakeproof::evidence::secrets::KnownSecrets;
 use quakeproof::evidence::verify::verify;
 use quakeproof::guard::GuardError;
 use quakeproof::guard::lock::DrillLock;
@@ -233,6 +234,7 @@ impl Bench {
                 clock: Arc::new(SystemClock::new()),
                 watcher: Arc::new(Unwatched),
                 by: "recover",
+                secrets: KnownSecrets::default(),
             }))
         };
         unless_shared(once, |error| matches!(error, RunError::Journal(JournalError::Busy { .. })))

@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::io;
 
 /// Name of the check.
-pub(super) const CHECK: &str = "signature";
+pub(super) const CHECK: &str = "attestation";
 
 /// Who vouches for a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -142,7 +142,7 @@ fn vouches(
     })?;
     let files = statement.subject.len();
     Ok(match key {
-        Some(_) => format!("of the given key, over these {files} files"),
-        None => format!("over these {files} files, not checked: no key was given"),
+        Some(_) => format!("signed by the given key, over these {files} files"),
+        None => format!("is of these {files} files; its signature is not checked, as no key was given"),
     })
 }

@@ -184,6 +184,12 @@ impl Cluster for LocalCluster {
         self.dir.private().join(name)
     }
 
+    fn secret_files(&self) -> Vec<PathBuf> {
+        let files =
+            std::fs::read_dir(self.dir.pki()).into_iter().flatten().flatten().map(|entry| entry.path());
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "key")).collect()
+    }
+
     fn agent_log(&self) -> Option<PathBuf> {
         Some(agent_dir(self.dir.root()).join(LOG_FILE))
     }
