@@ -26,6 +26,6 @@ lint:
 soak:
 	ci/soak.sh
 
-# Start-up time of an embedded cluster beside a bare script that starts the same binaries.
+# Start-up time of an embedded cluster beside a bare script that starts the same binaries, and hashing beside openssl.
 bench:
 	ci/bench.sh

@@ -456,3 +456,46 @@ fn verify_asks_for_the_key_that_it_was_given() {
         "nobody signed"
     );
 }
+
+#[test]
+fn findings_go_from_a_draft_into_the_plan_of_the_next_run() {
+    let state = TempDir::new().unwrap();
+    let (_root, dir) = published();
+    let run = dir.path().to_str().unwrap();
+    StateDir::at(state.path()).create().unwrap();
+    StateDir::at(state.path()).register("01990000-0000-7000-8000-00000000000a", dir.path()).unwrap();
+    let before = call(&state, &["plan", DRILL]);
+    assert!(before.out.contains("none are known here"), "{}", before.out);
+    let draft = call(&state, &["findings", "draft", run]);
+    assert_eq!(draft.code, 0, "{}", draft.err);
+    let finding =
+        "findings:\n  - {name: slow, title: it was slow, owner: ops, due: 2027-01-31, scope: all}\n";
+    let filled = draft.out.replace("findings: []\n", finding);
+    assert_ne!(filled, draft.out, "{}", draft.out);
+    let file = state.path().join("filled.yaml");
+    fs::write(&file, filled.replace("owner: ops", "owner: ''")).unwrap();
+    let attach = ["findings", "attach", run, file.to_str().unwrap()];
+    let refused = call(&state, &attach);
+    assert_eq!(refused.code, 3);
+    assert!(refused.err.contains("filled.yaml:") && refused.err.contains("^^"), "{}", refused.err);
+    fs::write(&file, &filled).unwrap();
+    assert_eq!(call(&state, &attach).code, 0);
+    let verified = call(&state, &["verify", run]);
+    assert_eq!(verified.code, 0);
+    assert!(
+        verified.out.contains("findings.yaml: attached later, not part of what was sealed"),
+        "{}",
+        verified.out
+    );
+    let plan = call(&state, &["plan", DRILL]);
+    assert!(plan.out.contains("Open findings") && plan.out.contains("it was slow"), "{}", plan.out);
+    let json = call(&state, &["plan", DRILL, "--json"]);
+    assert!(json.err.contains("it was slow") && !json.out.contains("it was slow"));
+    let other = call(&state, &["plan", DRILL, "--kubernetes", "v1.30.4"]);
+    assert!(!other.out.contains("it was slow"), "other versions");
+    let listed = call(&state, &["findings", "list", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!(listed[0]["finding"]["owner"], "ops");
+    let markdown = call(&state, &["report", run, "--format", "markdown"]);
+    assert!(markdown.out.contains("## Findings") && markdown.out.contains("it was slow"), "{}", markdown.out);
+}

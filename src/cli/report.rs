@@ -7,7 +7,7 @@ use crate::evidence::load::load_with_head;
 use crate::exit::ExitCode;
 use crate::findings::{self, Bundle};
 use crate::regular_file;
-use crate::report::{Prepared, html, json, junit, markdown, prepare};
+use crate::report::{Prepared, html, json, junit, markdown, openmetrics, prepare};
 use crate::state::StateDir;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -23,6 +23,9 @@ pub enum Format {
     Junit,
     /// For programs: `report.json`.
     Json,
+    /// For Prometheus and the like: OpenMetrics text.
+    #[value(name = "openmetrics")]
+    OpenMetrics,
 }
 
 /// Write a report of a run again, from its evidence; opens no connection
@@ -101,8 +104,9 @@ fn findings(dir: &Path) -> Result<String, String> {
 fn render(format: Format, prepared: &Prepared<'_>) -> String {
     match format {
         Format::Html => html::render(prepared),
-        Format::Markdown => markdown::render(&prepared.report),
+        Format::Markdown => markdown::render(prepared),
         Format::Junit => junit::render(&prepared.report),
         Format::Json => json::render(&prepared.report),
+        Format::OpenMetrics => openmetrics::render(&prepared.report),
     }
 }

@@ -2,6 +2,7 @@
 
 mod bundle;
 mod crash;
+mod findings;
 mod publish;
 mod schemas;
 mod signing;
