@@ -663,6 +663,7 @@ fn facts() -> EtcdRestoreFacts {
             lost: Some(251),
             lost_after_restore: Some(0),
             indeterminate: 53,
+            refused: 0,
             applied: Some(1),
             not_applied: Some(52),
             unsettled: Some(0),
