@@ -25,8 +25,11 @@ impl fmt::Display for Leak {
     }
 }
 
-/// Shortest line of a secret file that is looked for, bytes: shorter ones stand for nothing secret.
-const SHORTEST: usize = 16;
+/// Shortest line of a PEM block that is looked for, bytes: shorter ones stand for nothing secret.
+const SHORTEST_LINE: usize = 16;
+
+/// Shortest word elsewhere that is taken for a key, bytes: 256 bits in base64 have 43, and no name is that long.
+const SHORTEST_WORD: usize = 40;
 
 /// Secrets of a cluster, learned while it exists and looked for when the bundle is sealed, by when it may be
 /// gone. Clones share them. Never printed.
@@ -40,14 +43,23 @@ impl fmt::Debug for KnownSecrets {
 }
 
 impl KnownSecrets {
-    /// Learns every line of a text that is long enough to be secret: of a key each line of its body.
+    /// Learns what in a text is secret: every line of a PEM block, and elsewhere every word that may be a key.
     pub fn learn(&self, text: &str) {
-        let lines =
-            text.lines().map(str::trim).filter(|line| line.len() >= SHORTEST && !line.starts_with("-----"));
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for line in lines {
-            if !known.iter().any(|old| old == line) {
-                known.push(line.to_owned());
+        let mut learn = |secret: &str| {
+            if !known.iter().any(|old| old == secret) {
+                known.push(secret.to_owned());
+            }
+        };
+        let mut within = false;
+        for line in text.lines().map(str::trim) {
+            if line.starts_with("-----") {
+                within = line.starts_with("-----BEGIN ");
+            } else if within && line.len() >= SHORTEST_LINE {
+                learn(line);
+            } else if !within {
+                let apart = |c: char| !(c.is_ascii_alphanumeric() || "+/=-_".contains(c));
+                line.split(apart).filter(|word| word.len() >= SHORTEST_WORD).for_each(&mut learn);
             }
         }
     }
@@ -175,6 +187,11 @@ mod tests {
         known.learn(key);
         assert_eq!(known.texts(), ["MIGHAgEAMBMGByqGSM49", "secretsecretsecret+/"]);
         assert_eq!(format!("{known:?}"), "KnownSecrets(2)");
+        let aes = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2U=";
+        known.learn(&format!(
+            r#"{{"kind":"EncryptionConfiguration","keys":[{{"name":"key1","secret":"{aes}"}}]}}"#
+        ));
+        assert_eq!(known.texts()[2..], [aes]);
         let texts = known.texts();
         let canaries: Vec<&str> = texts.iter().map(String::as_str).collect();
         assert_eq!(leaks("key secretsecretsecret+/ in a log", &canaries), ["known secret"]);
