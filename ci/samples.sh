@@ -18,7 +18,7 @@ run() { # verdict, exit code, arguments…
   "$exe" run "$drill" --sign "$key" --out "$samples/$verdict" "$@" >&2 || code=$?
   [ "$code" = "$expected" ] || { echo "ci/samples.sh: $verdict ended with $code" >&2; exit 1; }
 }
-run pass 0 --set bump=auto
+run pass 0 --set bump=auto --set settle=10s --set then=14s
 run fail 1
 
 # Interrupted while etcd is lost, so that nothing about the restore can be told.

@@ -5,6 +5,7 @@
 use super::escape::visible;
 use super::ladder::{self, Rise};
 use super::model::{Objective, Report};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The report as OpenMetrics text.
@@ -40,7 +41,8 @@ struct Exposition {
 }
 
 impl Exposition {
-    /// One metric family; nothing when it has no samples. A unit must be the end of the name.
+    /// One metric family; nothing when it has no samples. A unit must be the end of the name. Names in evidence
+    /// may be forged to be alike: of samples with the same labels, which the format forbids, the first is kept.
     fn family(&mut self, name: &str, kind: Kind, unit: &str, help: &str, samples: &[(Labels<'_>, String)]) {
         if samples.is_empty() {
             return;
@@ -55,6 +57,7 @@ impl Exposition {
             let _ = writeln!(self.text, "# UNIT {name} {unit}");
         }
         let _ = writeln!(self.text, "# HELP {name} {}", escaped(help));
+        let mut told = BTreeSet::new();
         let suffix = if matches!(kind, Kind::Info) { "_info" } else { "" };
         for (labels, value) in samples {
             let labels: Vec<String> = self
@@ -63,7 +66,10 @@ impl Exposition {
                 .chain(labels)
                 .map(|(key, text)| format!("{key}=\"{}\"", escaped(text)))
                 .collect();
-            let _ = writeln!(self.text, "{name}{suffix}{{{}}} {value}", labels.join(","));
+            let labels = labels.join(",");
+            if told.insert(labels.clone()) {
+                let _ = writeln!(self.text, "{name}{suffix}{{{labels}}} {value}");
+            }
         }
     }
 

@@ -162,5 +162,6 @@ fn findings_in_markdown_stay_text() {
     let text = filled_in(&dir).replace("owner: platform", "owner: \"|<b>[x](http://e.example)`\"");
     let shown = markdown(&read("f.yaml", &text, None).unwrap());
     assert!(shown.contains("Attached later: not part of what was sealed"), "{shown}");
-    assert!(!shown.contains("<b>") && !shown.contains("](") && !shown.contains("http:"), "{shown}");
+    let active = shown.replace("\\]", "");
+    assert!(!shown.contains("<b>") && !active.contains("](") && !shown.contains("http:"), "{shown}");
 }
