@@ -26,8 +26,8 @@ lint:
 soak:
 	ci/soak.sh
 
-# Start-up time of an embedded cluster beside a bare script that starts the same binaries; the snapshot reader beside
-# etcdutl.
+# Start-up of an embedded cluster beside a bare script that starts the same binaries, the snapshot reader beside
+# etcdutl, and hashing beside openssl.
 bench:
 	ci/bench.sh
 

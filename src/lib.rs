@@ -18,6 +18,7 @@ pub mod etcd;
 pub mod evidence;
 pub mod exit;
 pub mod fault;
+pub mod findings;
 pub mod guard;
 pub mod history;
 pub mod journal;

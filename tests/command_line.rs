@@ -9,10 +9,12 @@ use bundle::{bundle, copy_of, reseal};
 use quakeproof::clock::FakeClock;
 use quakeproof::evidence::layout::RunDir;
 use quakeproof::evidence::publish::publish;
+use quakeproof::evidence::signature::key::SigningKey;
 use quakeproof::guard::lock::DrillLock;
 use quakeproof::journal::writer::JournalWriter;
 use quakeproof::state::StateDir;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::sync::Arc;
@@ -46,7 +48,7 @@ fn call(state: &TempDir, args: &[&str]) -> Called {
 
 fn published() -> (TempDir, RunDir) {
     let (root, dir) = copy_of(&bundle());
-    publish(&dir, &[]).unwrap();
+    publish(&dir, &[], None).unwrap();
     (root, dir)
 }
 
@@ -332,4 +334,168 @@ fn a_cluster_is_not_taken_from_under_a_running_drill() {
     assert!(called.err.contains("quakeproof abort run-1"), "{}", called.err);
     drop((runner, lock));
     assert_eq!(call(&state, &["cluster", "down", "standing"]).code, 0, "a dead run's cluster may go");
+}
+
+/// Files of other tools that bear the names of this one's, and what is of a newer format.
+#[test]
+fn a_bundle_of_another_tool_or_a_newer_format_is_told_apart_from_a_damaged_one() {
+    let state = TempDir::new().unwrap();
+    let foreign = [
+        ("manifest.json", "{\"schemaVersion\": 2, \"layers\": []}"),
+        ("journal.jsonl", "{\"MESSAGE\": \"started\", \"_PID\": \"1\"}\n"),
+        ("journal.jsonl", "\u{0}\u{1}binary\n"),
+    ];
+    for (file, text) in foreign {
+        let dir = TempDir::new().unwrap();
+        fs::write(dir.path().join(file), text).unwrap();
+        for command in ["verify", "report", "show", "recover"] {
+            let called = call(&state, &[command, dir.path().to_str().unwrap()]);
+            assert_eq!(called.code, 3, "{command} {file}: {}", called.err);
+            let said = called.err.contains("was not written by quakeproof") && called.err.contains("hint: ");
+            assert!(said || command == "show", "{command} {file}: {}", called.err);
+        }
+    }
+    for file in ["manifest.json", "plan.json", "journal.jsonl"] {
+        let (_root, dir) = published();
+        let path = dir.path().join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        let newer = text.replacen("\"1.0\"", "\"2.0\"", 1);
+        assert_ne!(text, newer, "{file}");
+        fs::write(&path, newer).unwrap();
+        let called = call(&state, &["verify", dir.path().to_str().unwrap()]);
+        // A plan of a newer format in a bundle of this one is no such bundle: it was changed.
+        assert_eq!(called.code, if file == "plan.json" { 6 } else { 3 }, "{file}: {}", called.err);
+    }
+    let (_root, dir) = published();
+    fs::write(dir.journal(), "{\"MESSAGE\": \"started\"}\n").unwrap();
+    assert_eq!(call(&state, &["verify", dir.path().to_str().unwrap()]).code, 6, "damaged, not foreign");
+}
+
+#[test]
+fn a_report_that_can_not_be_written_is_wrong_usage_with_a_hint() {
+    let state = TempDir::new().unwrap();
+    let (_root, dir) = published();
+    let out = state.path().join("no-such-directory/report.html");
+    let called = call(&state, &["report", dir.path().to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    assert_eq!(called.code, 3);
+    assert!(called.err.contains("no-such-directory") && called.err.contains("hint: "), "{}", called.err);
+}
+
+#[test]
+fn keys_are_private_and_never_overwritten() {
+    let state = TempDir::new().unwrap();
+    let key = state.path().join("team.key");
+    let out = ["keygen", "--out", key.to_str().unwrap()];
+    let made = call(&state, &out);
+    assert_eq!(made.code, 0, "{}", made.err);
+    assert_eq!(made.out.trim().len(), 64);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let public = state.path().join("team.key.pub");
+    assert_eq!((mode(&key), mode(&public)), (0o600, 0o644));
+    let before = (fs::read(&key).unwrap(), fs::read(&public).unwrap());
+    for gone in [None, Some(&public), Some(&key)] {
+        if let Some(path) = gone {
+            fs::remove_file(path).unwrap();
+        }
+        let again = call(&state, &out);
+        assert_eq!(again.code, 3);
+        assert!(again.err.contains("hint: "), "{}", again.err);
+        assert!(fs::read(&key).is_ok_and(|bytes| bytes == before.0) || gone == Some(&key));
+        if let Some(path) = gone {
+            assert!(!path.exists(), "half a pair was made");
+            fs::write(path, if path == &key { &before.0 } else { &before.1 }).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_run_that_could_not_be_signed_does_not_begin() {
+    let state = TempDir::new().unwrap();
+    let not_a_key = state.path().join("not-a-key");
+    fs::write(&not_a_key, "secret?").unwrap();
+    for key in ["no-such-file", not_a_key.to_str().unwrap()] {
+        for args in
+            [vec!["run", DRILL, "--sign", key], vec!["recover", "--sign", key], vec!["abort", "--sign", key]]
+        {
+            let called = call(&state, &args);
+            assert_eq!(called.code, 3, "{args:?}");
+            assert!(called.err.contains(key) && called.err.contains("keygen"), "{}", called.err);
+            assert!(!state.path().join("runs").exists(), "something was begun");
+        }
+    }
+}
+
+#[test]
+fn verify_asks_for_the_key_that_it_was_given() {
+    let state = TempDir::new().unwrap();
+    let keys = ["ours", "theirs"].map(|name| {
+        let path = state.path().join(name).to_str().unwrap().to_owned();
+        (call(&state, &["keygen", "--out", &path]).out.trim().to_owned(), path)
+    });
+    let key = SigningKey::read(Path::new(&keys[0].1)).unwrap();
+    let (_root, dir) = copy_of(&bundle());
+    publish(&dir, &[], Some(&key)).unwrap();
+    let run = dir.path().to_str().unwrap();
+    let unchecked = call(&state, &["verify", run]);
+    assert_eq!(unchecked.code, 0);
+    assert!(unchecked.out.contains(&format!("signed by key id {}", keys[0].0)), "{}", unchecked.out);
+    for ((_, path), code) in keys.iter().zip([0, 6]) {
+        assert_eq!(call(&state, &["verify", run, "--key", &format!("{path}.pub")]).code, code);
+    }
+    assert_eq!(call(&state, &["verify", run, "--key", &keys[0].1]).code, 3, "that is the private key");
+    let json = call(&state, &["verify", run, "--json", "--key", &format!("{}.pub", keys[0].1)]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(
+        (json["origin"]["proof"].as_str(), json["origin"]["keyId"].as_str()),
+        (Some("proven"), Some(&*keys[0].0))
+    );
+    publish(&dir, &[], None).unwrap();
+    assert_eq!(
+        call(&state, &["verify", run, "--key", &format!("{}.pub", keys[0].1)]).code,
+        6,
+        "nobody signed"
+    );
+}
+
+#[test]
+fn findings_go_from_a_draft_into_the_plan_of_the_next_run() {
+    let state = TempDir::new().unwrap();
+    let (_root, dir) = published();
+    let run = dir.path().to_str().unwrap();
+    StateDir::at(state.path()).create().unwrap();
+    StateDir::at(state.path()).register("01990000-0000-7000-8000-00000000000a", dir.path()).unwrap();
+    let before = call(&state, &["plan", DRILL]);
+    assert!(before.out.contains("none are known here"), "{}", before.out);
+    let draft = call(&state, &["findings", "draft", run]);
+    assert_eq!(draft.code, 0, "{}", draft.err);
+    let finding =
+        "findings:\n  - {name: slow, title: it was slow, owner: ops, due: 2027-01-31, scope: all}\n";
+    let filled = draft.out.replace("findings: []\n", finding);
+    assert_ne!(filled, draft.out, "{}", draft.out);
+    let file = state.path().join("filled.yaml");
+    fs::write(&file, filled.replace("owner: ops", "owner: ''")).unwrap();
+    let attach = ["findings", "attach", run, file.to_str().unwrap()];
+    let refused = call(&state, &attach);
+    assert_eq!(refused.code, 3);
+    assert!(refused.err.contains("filled.yaml:") && refused.err.contains("^^"), "{}", refused.err);
+    fs::write(&file, &filled).unwrap();
+    assert_eq!(call(&state, &attach).code, 0);
+    let verified = call(&state, &["verify", run]);
+    assert_eq!(verified.code, 0);
+    assert!(
+        verified.out.contains("findings.yaml: attached later, not part of what was sealed"),
+        "{}",
+        verified.out
+    );
+    let plan = call(&state, &["plan", DRILL]);
+    assert!(plan.out.contains("Open findings") && plan.out.contains("it was slow"), "{}", plan.out);
+    let json = call(&state, &["plan", DRILL, "--json"]);
+    assert!(json.err.contains("it was slow") && !json.out.contains("it was slow"));
+    let other = call(&state, &["plan", DRILL, "--kubernetes", "v1.30.4"]);
+    assert!(!other.out.contains("it was slow"), "other versions");
+    let listed = call(&state, &["findings", "list", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!(listed[0]["finding"]["owner"], "ops");
+    let markdown = call(&state, &["report", run, "--format", "markdown"]);
+    assert!(markdown.out.contains("## Findings") && markdown.out.contains("it was slow"), "{}", markdown.out);
 }

@@ -87,6 +87,7 @@ fn the_checked_in_schemas_are_those_of_the_types() {
     assert_golden(&schemas.join("drill.v1alpha1.json"), &schema_text(Format::Drill));
     assert_golden(&schemas.join("journal.v1.json"), &schema_text(Format::Journal));
     assert_golden(&schemas.join("report.v1.json"), &schema_text(Format::Report));
+    assert_golden(&schemas.join("findings.v1alpha1.json"), &schema_text(Format::Findings));
 }
 
 #[test]
@@ -181,7 +182,7 @@ fn check_goes_through_directories_and_fails_on_errors_only() {
 fn planned(drill: &str, overrides: cli::plan::Overrides, json: bool) -> (ExitCode, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let args = cli::plan::Args { drill: root().join(drill), overrides, json };
-    let code = cli::plan::run(&args, &mut out, &mut err).unwrap();
+    let code = cli::plan::run(&args, &[], &mut out, &mut err).unwrap();
     (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }
 

@@ -6,6 +6,10 @@
 
 #[path = "report/fixture.rs"]
 mod fixture;
+#[path = "report/junit_rules.rs"]
+mod junit_rules;
+#[path = "report/openmetrics_rules.rs"]
+mod openmetrics_rules;
 #[allow(dead_code, reason = "shared with the tests of the checkers, which use all of it")]
 #[path = "checkers/world.rs"]
 mod world;
@@ -14,7 +18,7 @@ use fixture::{Case, HEAD};
 use quakeproof::clock::MonoNs;
 use quakeproof::drill::schema::{Format, schema_for};
 use quakeproof::history::record::Record;
-use quakeproof::report::{Prepared, Report, html, json, junit, markdown, prepare, terminal};
+use quakeproof::report::{Prepared, Report, html, json, junit, markdown, openmetrics, prepare, terminal};
 use quakeproof::timeline::EvidenceInput;
 use std::path::PathBuf;
 use world::World;
@@ -66,7 +70,8 @@ fn every_format_looks_as_it_did() {
         golden(&format!("tests/report/golden/{name}.json"), &json::render(&report));
         golden(&format!("tests/report/golden/{name}.xml"), &junit::render(&report));
         golden(&format!("tests/report/golden/{name}.txt"), &terminal::render(&report, PLAIN));
-        golden(&format!("tests/report/golden/{name}.md"), &markdown::render(&report));
+        golden(&format!("tests/report/golden/{name}.md"), &markdown::render(&case.prepared()));
+        golden(&format!("tests/report/golden/{name}.openmetrics"), &openmetrics::render(&report));
         golden(&format!("tests/report/golden/{name}.html"), &page(&case));
     }
 }
@@ -77,7 +82,8 @@ fn the_same_input_gives_the_same_bytes() {
         let (once, again) = (model(&case), model(&case));
         assert_eq!(json::render(&once), json::render(&again));
         assert_eq!(junit::render(&once), junit::render(&again));
-        assert_eq!(markdown::render(&once), markdown::render(&again));
+        assert_eq!(openmetrics::render(&once), openmetrics::render(&again));
+        assert_eq!(markdown::render(&case.prepared()), markdown::render(&case.prepared()));
         assert_eq!(page(&case), page(&case));
     }
 }
@@ -124,7 +130,7 @@ fn hostile_text_is_harmless_in_every_format() {
     let text = terminal::render(&report, PLAIN);
     assert!(!text.contains(acting));
 
-    let md = markdown::render(&report);
+    let md = markdown::render(&case.prepared());
     assert!(!md.contains(acting));
     assert!(!md.lines().any(|l| l.starts_with("# h")), "a heading came through");
     let active = active_markdown(&md);
@@ -200,6 +206,86 @@ fn a_long_history_is_sampled_and_says_so() {
     assert!(long.len() < 300 * 1024, "{} bytes", long.len());
 }
 
+/// Every report that the tests have, hostile ones too.
+fn all_reports() -> Vec<(&'static str, Report)> {
+    let judged = [("honest", World::honest()), ("kept", World::api_server_kept())];
+    let judged = judged.map(|(name, world)| (name, prepare(&world.input(), HEAD).report));
+    let hostile = ("hostile", model(&fixture::hostile(HOSTILE)));
+    cases().into_iter().map(|(name, case)| (name, model(&case))).chain(judged).chain([hostile]).collect()
+}
+
+#[test]
+fn junit_keeps_the_rules_that_both_common_schemas_have() {
+    for (_, report) in all_reports() {
+        junit_rules::check(&junit::render(&report));
+    }
+    let odd = Report {
+        run: quakeproof::report::model::Run {
+            started_at: None,
+            operator: None,
+            ..model(&fixture::refused()).run
+        },
+        ..model(&fixture::refused())
+    };
+    junit_rules::check(&junit::render(&odd));
+    let root = junit_rules::parse(&junit::render(&model(&fixture::restore_without_bump())));
+    let out = root.children[0].children.iter().find(|c| c.tag == "system-out").unwrap();
+    assert!(out.text.starts_with("writes-again: "), "what was met has its figures too: {}", out.text);
+}
+
+#[test]
+fn openmetrics_keep_the_rules_of_the_text_format() {
+    for (name, report) in all_reports() {
+        let text = openmetrics::render(&report);
+        let samples = openmetrics_rules::read(&text).unwrap_or_else(|what| panic!("{name}: {what}"));
+        assert!(
+            samples.iter().all(|s| s.labels["run"] == quakeproof::report::escape::visible(&report.run.id)),
+            "{name}"
+        );
+    }
+    let text = openmetrics::render(&model(&fixture::restore_without_bump()));
+    let samples = openmetrics_rules::read(&text).unwrap();
+    let value = |name: &str, labels: &[(&str, &str)]| {
+        let fits = |s: &&openmetrics_rules::Sample| {
+            s.name == name && labels.iter().all(|(key, value)| s.labels.get(*key).is_some_and(|v| v == value))
+        };
+        samples.iter().find(fits).map(|s| s.value)
+    };
+    assert_eq!(value("quakeproof_run_verdict", &[("quakeproof_run_verdict", "fail")]), Some(1.0));
+    assert_eq!(value("quakeproof_run_verdict", &[("quakeproof_run_verdict", "pass")]), Some(0.0));
+    let writes = |figure| [("objective", "writes-again"), ("figure", figure)];
+    assert_eq!(value("quakeproof_objective_seconds", &writes("observed")), Some(1.053));
+    assert_eq!(value("quakeproof_objective_seconds", &writes("target")), Some(30.0));
+    let list = [("objective", "lists-true-again"), ("figure", "observed")];
+    assert_eq!(value("quakeproof_objective_seconds", &list), None, "what is unknown has no sample");
+    assert_eq!(
+        value("quakeproof_ledger_writes", &[("state", "phantom")]),
+        Some(0.0),
+        "0 is measured as none"
+    );
+}
+
+#[test]
+fn the_strict_reader_of_openmetrics_refuses_what_breaks_a_rule() {
+    let good = openmetrics::render(&model(&fixture::restore_without_bump()));
+    for (from, to) in [
+        ("# EOF\n", ""),
+        ("# EOF\n", "# EOF"),
+        ("# UNIT quakeproof_run_duration_seconds seconds", "# UNIT quakeproof_run_duration_seconds ms"),
+        ("# TYPE quakeproof_run info", "# TYPE quakeproof_run counter"),
+        ("quakeproof_run_info{", "quakeproof_run{"),
+        ("\"} 1\n", "\"} 2\n"),
+        ("run=\"", "run=\"\\x"),
+        ("run=\"", "run=\"\""),
+        ("{run=", "{1run="),
+        ("# HELP quakeproof_run ", "# HELLO quakeproof_run "),
+    ] {
+        let broken = good.replacen(from, to, 1);
+        assert_ne!(broken, good, "{from}");
+        assert!(openmetrics_rules::read(&broken).is_err(), "{to:?} was taken");
+    }
+}
+
 #[test]
 fn inconclusive_is_never_shown_as_passed() {
     let case = fixture::inconclusive();
@@ -248,13 +334,14 @@ fn wall_times_of_marks_follow_from_the_journal() {
 
 // Evidence that the judge itself has judged.
 
-fn every_format(prepared: &Prepared<'_>) -> [String; 5] {
+fn every_format(prepared: &Prepared<'_>) -> [String; 6] {
     let report = &prepared.report;
     [
         json::render(report),
         html::render(prepared),
         junit::render(report),
-        markdown::render(report),
+        markdown::render(prepared),
+        openmetrics::render(report),
         terminal::render(report, PLAIN),
     ]
 }
@@ -383,7 +470,7 @@ fn instants_at_the_end_of_all_time_are_drawn_and_not_computed_over() {
                 Record::Opened { .. } | Record::Closed { .. } => {}
             }
             let prepared = prepare(&input, HEAD);
-            for text in [html::render(&prepared), markdown::render(&prepared.report)] {
+            for text in [html::render(&prepared), markdown::render(&prepared)] {
                 assert!(!text.contains("which is a bug"), "{client} line {} at {at}", index + 1);
             }
         }

@@ -19,6 +19,8 @@ use std::os::fd::OwnedFd;
 pub struct Args {
     /// Run id, its unique prefix, or the run's directory. Default: the only run that did not end.
     run: Option<String>,
+    #[command(flatten)]
+    signing: session::Signing,
 }
 
 /// Runs the command.
@@ -26,6 +28,7 @@ pub struct Args {
 /// # Errors
 /// When there is no such run, or it can't be told to end.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let signer = args.signing.key()?;
     let state = environment::state_dir()?;
     let found = session::find_run(&state, args.run.as_deref())?;
     if session::is_alive(&found)? {
@@ -39,7 +42,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some((outcome, _)) = session::sealed(&found)? {
         return Ok(exit_code(outcome));
     }
-    let (end, report) = session::end_run(&state, &found, false, "abort")?;
+    let (end, report) = session::end_run(&state, &found, false, "abort", signer.as_ref())?;
     session::print_report(&report, &found.dir);
     Ok(exit_code(end.outcome))
 }

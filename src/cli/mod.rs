@@ -5,6 +5,8 @@ pub mod check;
 pub mod cluster;
 pub mod doctor;
 mod environment;
+pub mod findings;
+pub mod keygen;
 mod output;
 pub mod plan;
 pub mod recover;
@@ -48,6 +50,8 @@ enum Command {
     Report(report::ReportArgs),
     Verify(verify::VerifyArgs),
     Snapshot(snapshot::SnapshotArgs),
+    Findings(findings::Args),
+    Keygen(keygen::Args),
     Schema(schema::Args),
     Doctor(doctor::DoctorArgs),
     Cluster(cluster::ClusterArgs),
@@ -139,7 +143,9 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
     let io = |e: std::io::Error| Failure::new(ExitCode::Internal, &e);
     match command {
         Command::Check(args) => check::run(&args, out, err).map_err(io),
-        Command::Plan(args) => plan::run(&args, out, err).map_err(io),
+        Command::Plan(args) => plan::run(&args, &findings::of_past_runs()?, out, err).map_err(io),
+        Command::Findings(args) => findings::run(&args),
+        Command::Keygen(args) => keygen::run(&args),
         Command::Schema(args) => schema::run(&args, out).map_err(io),
         Command::Doctor(args) => doctor::run(&args, out).map_err(io),
         Command::Run(args) => run::run(&args),

@@ -2,6 +2,7 @@
 
 use crate::drill::{self, parameters::ParameterValues};
 use crate::exit::ExitCode;
+use crate::findings::{self, Past};
 use crate::plan::digest::canonical_bytes;
 use crate::plan::render::render;
 use crate::plan::resolve::{PlanError, ResolveInput, resolve};
@@ -75,11 +76,12 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Prints the plan to `out`, warnings and errors to `err`.
+/// Prints the plan to `out` and, unless that is for programs, findings of `past` runs that are open for the
+/// same versions; warnings and errors to `err`.
 ///
 /// # Errors
 /// When `out` or `err` can't be written to.
-pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<ExitCode> {
+pub fn run(args: &Args, past: &[Past], out: &mut dyn Write, err: &mut dyn Write) -> io::Result<ExitCode> {
     let name = args.drill.to_string_lossy();
     let text = match drill::file::read(&args.drill) {
         Ok(text) => text,
@@ -101,10 +103,22 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<
             writeln!(err, "{}", warning.render(&name, &text))?;
         }
     }
+    let versions = &plan.cluster.versions;
+    let open = findings::open_for(past, versions);
+    let known = format!(
+        "\nOpen findings of past runs on Kubernetes {} and etcd {}\n{}",
+        escape::terminal(&versions.kubernetes),
+        escape::terminal(&versions.etcd),
+        if open.is_empty() { "  none are known here\n".to_owned() } else { findings::table(&open) }
+    );
     if args.json {
         out.write_all(&canonical_bytes(&plan))?;
+        if !open.is_empty() {
+            err.write_all(known.as_bytes())?;
+        }
     } else {
         out.write_all(render(&plan).as_bytes())?;
+        out.write_all(known.as_bytes())?;
     }
     Ok(ExitCode::Ok)
 }

@@ -15,6 +15,8 @@ pub struct Args {
     /// Keep a cluster that was made for the run, in order and unfaulted.
     #[arg(long)]
     keep_cluster: bool,
+    #[command(flatten)]
+    signing: session::Signing,
 }
 
 /// Runs the command.
@@ -22,12 +24,14 @@ pub struct Args {
 /// # Errors
 /// When there is no such run, it is still alive, or it can't be ended.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let signer = args.signing.key()?;
     let state = environment::state_dir()?;
     let found = session::find_run(&state, args.run.as_deref())?;
     let (outcome, report) = match session::sealed(&found)? {
         Some(ended) => ended,
         None => {
-            let (end, report) = session::end_run(&state, &found, args.keep_cluster, "recover")?;
+            let (end, report) =
+                session::end_run(&state, &found, args.keep_cluster, "recover", signer.as_ref())?;
             (end.outcome, report)
         }
     };

@@ -2,12 +2,15 @@
 
 use super::output::{print, say};
 use crate::evidence::EvidenceError;
+use crate::evidence::layout::{FINDINGS, RunDir};
 use crate::evidence::load::load_with_head;
 use crate::exit::ExitCode;
-use crate::report::{Prepared, html, json, junit, markdown, prepare};
+use crate::findings::{self, Bundle};
+use crate::regular_file;
+use crate::report::{Prepared, html, json, junit, markdown, openmetrics, prepare};
 use crate::state::StateDir;
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Formats that a report is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -20,12 +23,15 @@ pub enum Format {
     Junit,
     /// For programs: `report.json`.
     Json,
+    /// For Prometheus and the like: OpenMetrics text.
+    #[value(name = "openmetrics")]
+    OpenMetrics,
 }
 
 /// Write a report of a run again, from its evidence; opens no connection
 ///
-/// Exit codes: 0 written, 3 no such run or of a newer format, 6 the evidence is damaged, 70 the report
-/// can't be written.
+/// Exit codes: 0 written, 3 no such run, of a newer format, or the file can't be written, 6 the evidence is
+/// damaged.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Directory of the run, its id, or the beginning of it
@@ -41,8 +47,7 @@ pub struct ReportArgs {
 
 /// Judges a run from its evidence, finished or not, and writes the report.
 ///
-/// Exit codes: 0 written, 3 no such run or of a newer format, 6 the evidence is
-/// damaged, 70 the report can't be written.
+/// Exit codes: as [`ReportArgs`] says.
 #[must_use]
 pub fn run(args: &ReportArgs, state: &StateDir) -> ExitCode {
     let dir = match state.resolve_run(&args.run) {
@@ -57,27 +62,51 @@ pub fn run(args: &ReportArgs, state: &StateDir) -> ExitCode {
         Err(e) => {
             say(&format!("error: {e}"));
             return match e {
-                EvidenceError::NotARun { .. } | EvidenceError::Newer { .. } => ExitCode::Usage,
+                EvidenceError::NotARun { .. }
+                | EvidenceError::Foreign { .. }
+                | EvidenceError::Newer { .. } => ExitCode::Usage,
                 _ => ExitCode::Invalid,
             };
         }
     };
-    let text = render(args.format, &prepare(&loaded.input, &loaded.journal_head));
+    let mut text = render(args.format, &prepare(&loaded.input, &loaded.journal_head));
+    if args.format == Format::Markdown {
+        match findings(&dir) {
+            Ok(more) => text.push_str(&more),
+            Err(what) => say(&format!("warning: {FINDINGS} is left out: {what}")),
+        }
+    }
     let Some(file) = &args.out else { return print(Ok(text)) };
     match std::fs::write(file, text) {
         Ok(()) => ExitCode::Ok,
         Err(e) => {
-            say(&format!("error: {}: {e}", file.display()));
-            ExitCode::Internal
+            let hint = "name a file in a directory that exists and that you may write";
+            say(&format!("error: {}: {e}\n  hint: {hint}", file.display()));
+            ExitCode::Usage
         }
     }
+}
+
+/// What was attached to the bundle, for the one format that no bundle holds.
+fn findings(dir: &Path) -> Result<String, String> {
+    let dir = RunDir::open(dir).map_err(|e| e.to_string())?;
+    if !dir.findings().exists() {
+        return Ok(String::new());
+    }
+    let bytes = regular_file::read(&dir.findings()).map_err(|e| e.to_string())?;
+    let bundle = Bundle::of(&dir).map_err(|e| e.to_string())?;
+    let text = String::from_utf8_lossy(&bytes);
+    findings::read(FINDINGS, &text, Some(&bundle))
+        .map(|found| findings::markdown(&found))
+        .map_err(|e| e.to_string())
 }
 
 fn render(format: Format, prepared: &Prepared<'_>) -> String {
     match format {
         Format::Html => html::render(prepared),
-        Format::Markdown => markdown::render(&prepared.report),
+        Format::Markdown => markdown::render(prepared),
         Format::Junit => junit::render(&prepared.report),
         Format::Json => json::render(&prepared.report),
+        Format::OpenMetrics => openmetrics::render(&prepared.report),
     }
 }

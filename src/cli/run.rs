@@ -2,9 +2,12 @@
 
 use super::{Failure, environment, output, plan, session};
 use crate::clock::{Clock, SystemClock};
+use crate::digest::sha256_hex;
 use crate::drill::file;
 use crate::durable::write_atomically;
 use crate::evidence::layout::RunDir;
+use crate::evidence::secrets::KnownSecrets;
+use crate::evidence::signature::key::SigningKey;
 use crate::exit::ExitCode;
 use crate::guard::lock::DrillLock;
 use crate::journal::entry::RunOutcome;
@@ -45,6 +48,8 @@ pub struct Args {
     /// Never download anything.
     #[arg(long)]
     offline: bool,
+    #[command(flatten)]
+    signing: session::Signing,
 }
 
 /// How `--events` writes.
@@ -66,8 +71,10 @@ struct Ended {
 /// # Errors
 /// With a single drill: why it could not be run.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let signer = args.signing.key()?;
+    let signer = signer.as_ref();
     if let [drill] = args.drills.as_slice() {
-        return Ok(run_one(drill, args.out.clone(), args)?.exit);
+        return Ok(run_one(drill, args.out.clone(), args, signer)?.exit);
     }
     if let Some(out) = &args.out {
         make_empty(out)?;
@@ -76,7 +83,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut ends = Vec::new();
     for (drill, name) in args.drills.iter().zip(names) {
         let out = args.out.as_ref().map(|out| out.join(name));
-        let ended = run_one(drill, out, args).unwrap_or_else(|failure| {
+        let ended = run_one(drill, out, args, signer).unwrap_or_else(|failure| {
             failure.show();
             Ended { drill: drill.clone(), dir: None, exit: failure.exit }
         });
@@ -138,7 +145,12 @@ fn write_index(out: &Path, drills: &[PathBuf], ends: &[Ended]) -> Result<(), Fai
         .map_err(|e| Failure { exit: ExitCode::Internal, message: format!("error: {}: {e}", path.display()) })
 }
 
-fn run_one(drill: &Path, out: Option<PathBuf>, args: &Args) -> Result<Ended, Failure> {
+fn run_one(
+    drill: &Path,
+    out: Option<PathBuf>,
+    args: &Args,
+    signer: Option<&SigningKey>,
+) -> Result<Ended, Failure> {
     let (text, plan) = resolve_file(drill, &args.overrides)?;
     let state = environment::state_dir()?;
     let id = uuid::Uuid::now_v7().to_string();
@@ -160,9 +172,10 @@ fn run_one(drill: &Path, out: Option<PathBuf>, args: &Args) -> Result<Ended, Fai
     state.register(&id, &path).map_err(|e| refused(&e))?;
     let (feed, display) = session::display(&plan, &dir, args.events.is_some());
     let interrupt = Interrupt::new();
+    let secrets = KnownSecrets::default();
     let request = RunRequest {
         run: id.clone(),
-        plan_digest: digest::sha256_hex(&bytes),
+        plan_digest: sha256_hex(&bytes),
         plan: Arc::new(plan),
         dir: dir.clone(),
         cluster,
@@ -174,6 +187,7 @@ fn run_one(drill: &Path, out: Option<PathBuf>, args: &Args) -> Result<Ended, Fai
         watcher: feed.clone(),
         interrupt: interrupt.clone(),
         operator: environment::operator(),
+        secrets: secrets.clone(),
     };
     let (end, lock) = environment::runtime()?.block_on(async {
         let signals = tokio::spawn(heed_signals(interrupt, id.clone()));
@@ -193,7 +207,7 @@ fn run_one(drill: &Path, out: Option<PathBuf>, args: &Args) -> Result<Ended, Fai
              `quakeproof recover {id}` finishes the evidence"
         ),
     })?;
-    let report = session::finish(&dir, lock, &end, &feed)?;
+    let report = session::finish(&dir, lock, &end, &feed, &secrets, signer)?;
     drop(display);
     if args.events.is_none() {
         session::print_report(&report, &dir);

@@ -20,6 +20,8 @@ pub enum Which {
     Journal,
     /// report.json.
     Report,
+    /// findings.yaml.
+    Findings,
 }
 
 /// Prints the schema to `out`.
@@ -31,6 +33,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> io::Result<ExitCode> {
         Which::Drill => Format::Drill,
         Which::Journal => Format::Journal,
         Which::Report => Format::Report,
+        Which::Findings => Format::Findings,
     };
     out.write_all(schema_text(format).as_bytes())?;
     Ok(ExitCode::Ok)

@@ -8,6 +8,8 @@ use crate::etcd::view::LiveView;
 use crate::evidence::layout::RunDir;
 use crate::evidence::load::{load_with_head, read_plan};
 use crate::evidence::publish::publish;
+use crate::evidence::secrets::KnownSecrets;
+use crate::evidence::signature::key::SigningKey;
 use crate::exit::ExitCode;
 use crate::guard::lock::DrillLock;
 use crate::journal::entry::RunOutcome;
@@ -31,6 +33,22 @@ use std::sync::Arc;
 const CLUSTER_BYTES: u64 = 1 << 30;
 /// Space that the evidence of the shortest drill needs.
 const EVIDENCE_BYTES: u64 = 2 << 20;
+
+/// Who vouches for the evidence of a run; the same for whatever ends one.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Signing {
+    /// Signs the evidence with this ed25519 private key (PEM, see `keygen`); it is read before anything is done.
+    #[arg(long, value_name = "KEY")]
+    sign: Option<PathBuf>,
+}
+
+impl Signing {
+    /// The key, if one was asked for. A run that could not be signed in the end must not begin.
+    pub fn key(&self) -> Result<Option<SigningKey>, Failure> {
+        let read = self.sign.as_deref().map(SigningKey::read).transpose();
+        read.map_err(|e| Failure::new(ExitCode::Usage, &e))
+    }
+}
 
 /// A run that is on disk.
 pub struct Found {
@@ -122,6 +140,7 @@ pub fn end_run(
     found: &Found,
     keep_cluster: bool,
     by: &'static str,
+    signer: Option<&SigningKey>,
 ) -> Result<(RunEnd, Report), Failure> {
     let cluster = cluster_name(&found.plan, &found.id);
     let clock = Arc::new(SystemClock::new());
@@ -129,6 +148,7 @@ pub fn end_run(
     let lock = DrillLock::adopt(state, &cluster, &found.id, path, clock.as_ref())
         .map_err(|e| Failure::new(ExitCode::Refused, &e))?;
     let provider = provider(&found.plan, state, true)?;
+    let secrets = KnownSecrets::default();
     let (feed, display) = display(&found.plan, &found.dir, false);
     let request = RecoverRequest {
         run: found.id.clone(),
@@ -140,17 +160,30 @@ pub fn end_run(
         clock,
         watcher: feed.clone(),
         by,
+        secrets: secrets.clone(),
     };
     let end = environment::runtime()?.block_on(recover(request));
     let end = end.map_err(|e| Failure::new(ExitCode::Refused, &e))?;
-    let report = finish(&found.dir, lock, &end, &feed)?;
+    let report = finish(&found.dir, lock, &end, &feed, &secrets, signer)?;
     drop(display);
     Ok((end, report))
 }
 
 /// Judges a run, writes its reports and frees the cluster, unless something is left faulted.
-pub fn finish(dir: &RunDir, lock: DrillLock, end: &RunEnd, feed: &Feed) -> Result<Report, Failure> {
-    let report = publish(dir, &[]).map_err(|e| Failure::new(ExitCode::Internal, &e))?;
+pub fn finish(
+    dir: &RunDir,
+    lock: DrillLock,
+    end: &RunEnd,
+    feed: &Feed,
+    secrets: &KnownSecrets,
+    signer: Option<&SigningKey>,
+) -> Result<Report, Failure> {
+    if let Some(key) = signer {
+        secrets.learn(key.pem());
+    }
+    let known = secrets.texts();
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let report = publish(dir, &known, signer).map_err(|e| Failure::new(ExitCode::Internal, &e))?;
     if end.outcome != RunOutcome::Faulted {
         lock.release().map_err(|e| Failure::new(ExitCode::Internal, &e))?;
     }

@@ -2,6 +2,7 @@
 
 use super::output::{print, say};
 use crate::evidence::publish::judge;
+use crate::evidence::signature::key::VerifyingKey;
 use crate::evidence::verify::{VerifyReport, verify};
 use crate::exit::ExitCode;
 use crate::report::escape::terminal;
@@ -9,15 +10,23 @@ use crate::state::StateDir;
 use clap::Args;
 use std::fmt::Write as _;
 use std::io;
+use std::path::PathBuf;
 
 /// Verify a run's evidence offline; opens no connection
 ///
-/// Exit codes: 0 valid, 6 invalid, 3 no such run or of a newer format.
+/// Without a signature of a key that you trust it proves integrity: that the parts fit together and the
+/// findings follow from the records. With `--key` it also proves origin: the holder of that key sealed
+/// exactly these files.
+///
+/// Exit codes: 0 valid, 6 invalid or not signed by the given key, 3 no such run or key, or of a newer format.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
     /// Directory of the run, its id, or the beginning of it
     #[arg(value_name = "DIR|RUN")]
     pub run: String,
+    /// Public key that must have signed the bundle (ed25519, PEM)
+    #[arg(long, value_name = "PUB")]
+    pub key: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -25,13 +34,10 @@ pub struct VerifyArgs {
 
 /// Verifies a bundle with this version's judge. Opens no connection, reads no clock.
 ///
-/// Exit codes: 0 valid, 6 invalid, 3 when there is no such run or it is of a newer format.
+/// Exit codes: as [`VerifyArgs`] says.
 #[must_use]
 pub fn run(args: &VerifyArgs, state: &StateDir) -> ExitCode {
-    let verified = state
-        .resolve_run(&args.run)
-        .map_err(|e| e.to_string())
-        .and_then(|dir| verify(&dir, &judge()).map_err(|e| e.to_string()));
+    let verified = verified(args, state);
     let report = match verified {
         Ok(report) => report,
         Err(e) => {
@@ -50,6 +56,12 @@ pub fn run(args: &VerifyArgs, state: &StateDir) -> ExitCode {
     }
 }
 
+fn verified(args: &VerifyArgs, state: &StateDir) -> Result<VerifyReport, String> {
+    let key = args.key.as_deref().map(VerifyingKey::read).transpose().map_err(|e| e.to_string())?;
+    let dir = state.resolve_run(&args.run).map_err(|e| e.to_string())?;
+    verify(&dir, &judge(), key.as_ref()).map_err(|e| e.to_string())
+}
+
 /// The result for people. Details quote hostile text, so control characters are written out.
 #[must_use]
 pub fn render(report: &VerifyReport) -> String {
@@ -60,7 +72,10 @@ pub fn render(report: &VerifyReport) -> String {
     line(format!("run {}", terminal(&report.run)));
     for check in &report.checks {
         let mark = if check.ok { "ok     " } else { "INVALID" };
-        line(format!("  {mark}  {:<10} {}", check.name, visible(&check.detail)));
+        line(format!("  {mark}  {:<11} {}", check.name, visible(&check.detail)));
+    }
+    if let Some(attached) = &report.attached {
+        line(format!("  note     {:<11} {}: {}", "attached", attached.file, visible(&attached.detail)));
     }
     if let Some(opinion) = &report.other_opinion {
         let (theirs, ours) = (visible(&opinion.judge), visible(&opinion.ours));
@@ -74,7 +89,7 @@ pub fn render(report: &VerifyReport) -> String {
     if let Some(first) = &report.first_difference {
         line(format!("first difference: {}", visible(first)));
     }
-    line(report.statement.clone());
+    line(visible(&report.statement));
     out
 }
 
@@ -86,7 +101,7 @@ fn visible(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::verify::{Check, OtherOpinion};
+    use crate::evidence::verify::{Check, Origin, OtherOpinion, Proof};
 
     #[test]
     fn an_unsigned_bundle_claims_no_origin_and_hostile_text_stays_text() {
@@ -94,6 +109,8 @@ mod tests {
             run: "r".to_owned(),
             checks: vec![Check { name: "files", ok: true, detail: "x\u{1b}[2J".to_owned() }],
             first_difference: None,
+            attached: None,
+            origin: Origin { proof: Proof::Unsigned, key_id: None },
             other_opinion: Some(OtherOpinion { judge: "1".into(), ours: "2".into(), differences: vec![] }),
             statement: "unsigned: integrity only, origin unproven".to_owned(),
         };

@@ -11,7 +11,7 @@ use super::spec::Drill;
 use super::tree::{Key, Node, Value};
 use super::typed::{Mistake, Typed, TypedError};
 use serde::Deserialize;
-use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Location, MergeKeyPolicy, Spanned};
 use std::fmt;
@@ -50,6 +50,26 @@ pub fn parse(name: &str, text: &str, values: &ParameterValues) -> Result<(Drill,
     }
 }
 
+/// Reads another document that people write, with the same positions and the same kind of messages; it has
+/// no parameters. `begin` is what an empty file is told to begin with.
+///
+/// # Errors
+/// Everything that keeps it from being read, with positions.
+pub fn document<T: DeserializeOwned>(
+    name: &str,
+    text: &str,
+    begin: &str,
+) -> Result<(T, SourceMap), DrillErrors> {
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    let mut problems = Vec::new();
+    let root = read_yaml_of(text, begin).map_err(|p| DrillErrors::new(name, text, vec![p]))?;
+    let places = root.places();
+    match read_types(root, &mut problems) {
+        Some(document) if problems.is_empty() => Ok((document, SourceMap::new(name, text, places))),
+        _ => Err(DrillErrors::new(name, text, problems)),
+    }
+}
+
 /// Values that the parameters of a drill get: defaults, then the profile, then `--set`.
 ///
 /// # Errors
@@ -65,13 +85,13 @@ pub fn settled_parameters(
     if problems.is_empty() { Ok(settled) } else { Err(DrillErrors::new(name, text, problems)) }
 }
 
-/// Reads the typed drill. After a mistake the smallest part around it is left out
+/// Reads the typed document. After a mistake the smallest part around it is left out
 /// and reading starts again, so that several mistakes are reported at once.
-fn read_types(mut root: Node, problems: &mut Vec<Problem>) -> Option<Drill> {
+fn read_types<T: DeserializeOwned>(mut root: Node, problems: &mut Vec<Problem>) -> Option<T> {
     let start = 0..0;
     let mut meant_keys = Vec::new();
     while problems.len() < MAX_PROBLEMS {
-        let error = match Drill::deserialize(Typed::document(&root, &start)) {
+        let error = match T::deserialize(Typed::document(&root, &start)) {
             Ok(drill) => return Some(drill),
             Err(error) => error,
         };
@@ -110,6 +130,10 @@ fn problem_of(error: TypedError) -> Problem {
 }
 
 fn read_yaml(text: &str) -> Result<Node, Problem> {
+    read_yaml_of(text, "begin with `apiVersion: quakeproof.dev/v1alpha1`; scenarios/ has examples")
+}
+
+fn read_yaml_of(text: &str, begin: &str) -> Result<Node, Problem> {
     if text.len() > MAX_BYTES {
         return Err(Problem::error(format!("the file is larger than {MAX_BYTES} bytes"), None));
     }
@@ -122,8 +146,7 @@ fn read_yaml(text: &str) -> Result<Node, Problem> {
         serde_saphyr::from_str_with_options(text, options).map_err(|e| yaml_problem(&e, text))?;
     let root = Place { text }.node(raw);
     match root.value {
-        Value::Null => Err(Problem::error("there is no drill in this file", Some(0..0))
-            .help("begin with `apiVersion: quakeproof.dev/v1alpha1`; scenarios/ has examples")),
+        Value::Null => Err(Problem::error("there is nothing in this file", Some(0..0)).help(begin)),
         _ => Ok(root),
     }
 }
@@ -153,14 +176,14 @@ fn yaml_problem(error: &serde_saphyr::Error, text: &str) -> Problem {
         serde_saphyr::Error::MultipleDocuments { .. }
         | serde_saphyr::Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => {
             Problem::error("a second YAML document begins here", span)
-                .help("put each drill into its own file")
+                .help("put each document into its own file")
         }
         serde_saphyr::Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => {
             Problem::error(format!("nested more than {MAX_DEPTH} levels deep"), span)
         }
         serde_saphyr::Error::Budget { .. } => {
             Problem::error(format!("more than {MAX_NODES} values, or {MAX_ALIASES} anchors or aliases"), span)
-                .help("a drill is small: split it, and write values out instead of repeating aliases")
+                .help("such a file is small: split it, and write values out instead of repeating aliases")
         }
         other => {
             let message = other.render_with_options(options);

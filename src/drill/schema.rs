@@ -3,6 +3,7 @@
 //! Draft-07, because the YAML language server understands nothing newer.
 
 use super::spec::{API_VERSION, Drill};
+use crate::findings::{self, Findings};
 use crate::journal::entry::Entry;
 use crate::report::Report;
 use schemars::JsonSchema;
@@ -18,6 +19,8 @@ pub enum Format {
     Journal,
     /// `report.json`.
     Report,
+    /// `findings.yaml`.
+    Findings,
 }
 
 /// The JSON Schema of a format.
@@ -31,6 +34,12 @@ pub fn schema_for(format: Format) -> Value {
         }
         Format::Journal => draft07::<Entry>("quakeproof journal entry"),
         Format::Report => draft07::<Report>("quakeproof report"),
+        Format::Findings => {
+            let mut schema = draft07::<Findings>("quakeproof findings");
+            schema["properties"]["apiVersion"]["const"] = json!(findings::API_VERSION);
+            schema["properties"]["kind"]["const"] = json!(findings::KIND);
+            schema
+        }
     }
 }
 

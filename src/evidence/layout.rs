@@ -1,8 +1,26 @@
 //! Where things are in a run directory.
 
 use super::EvidenceError;
+use crate::regular_file;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// The envelope that vouches for a bundle.
+pub const ATTESTATION: &str = "attestation.dsse.json";
+
+/// What people make of the run, attached after it was sealed.
+pub const FINDINGS: &str = "findings.yaml";
+
+/// Files of a run directory that its manifest does not list.
+const OUTSIDE: [&str; 3] = ["manifest.json", ATTESTATION, FINDINGS];
+
+/// Whether a manifest leaves out the file at this relative path, or what a crash leaves of it
+/// (`.<name>.new`) while it is being written.
+fn is_outside(path: &str) -> bool {
+    let name = path.strip_prefix('.').and_then(|rest| rest.strip_suffix(".new")).unwrap_or(path);
+    OUTSIDE.contains(&name)
+}
 
 /// A run directory; design: one run, one directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,14 +50,33 @@ impl RunDir {
     /// An existing run directory.
     ///
     /// # Errors
-    /// [`EvidenceError::NotARun`] when it has neither manifest nor journal.
+    /// [`EvidenceError::NotARun`] when it has neither manifest nor journal, [`EvidenceError::Foreign`] when
+    /// neither is of this tool.
     pub fn open(path: &Path) -> Result<Self, EvidenceError> {
         let dir = Self(path.to_owned());
-        if dir.journal().is_file() || dir.manifest().is_file() {
-            Ok(dir)
-        } else {
-            Err(EvidenceError::NotARun { path: path.to_owned() })
+        if !dir.journal().is_file() && !dir.manifest().is_file() {
+            return Err(EvidenceError::NotARun { path: path.to_owned() });
         }
+        if dir.is_foreign() {
+            return Err(EvidenceError::Foreign { path: path.to_owned() });
+        }
+        Ok(dir)
+    }
+
+    /// Neither manifest nor journal looks like one of this tool, damaged or not.
+    fn is_foreign(&self) -> bool {
+        const ENOUGH: u64 = 64 << 10;
+        let begins_with = |path: PathBuf, words: &[&str]| {
+            let mut start = Vec::new();
+            let read = regular_file::open(&path).and_then(|file| file.take(ENOUGH).read_to_end(&mut start));
+            let start = String::from_utf8_lossy(&start);
+            // What can't be read, or was not written yet, can't be told to be another tool's.
+            read.is_err() && path.exists() || words.iter().all(|word| start.contains(word))
+        };
+        let empty = self.journal().metadata().is_ok_and(|journal| journal.len() == 0);
+        !empty
+            && !begins_with(self.manifest(), &["\"formatVersion\"", "\"journal\""])
+            && !begins_with(self.journal(), &["\"runOpened\""])
     }
 
     /// The directory itself.
@@ -52,6 +89,18 @@ impl RunDir {
     #[must_use]
     pub fn manifest(&self) -> PathBuf {
         self.0.join("manifest.json")
+    }
+
+    /// Who vouches for the bundle; absent when it is not signed.
+    #[must_use]
+    pub fn attestation(&self) -> PathBuf {
+        self.0.join(ATTESTATION)
+    }
+
+    /// What people make of the run; absent unless somebody attached it. No evidence.
+    #[must_use]
+    pub fn findings(&self) -> PathBuf {
+        self.0.join(FINDINGS)
     }
 
     /// The drill as written.
@@ -114,7 +163,8 @@ impl RunDir {
         self.0.join("junit.xml")
     }
 
-    /// Every regular file below the directory but the manifest, as sorted relative paths with `/`.
+    /// Every regular file below the directory that the manifest is to list, as sorted relative paths with
+    /// `/`: all but the manifest itself, the attestation over it, and findings, which are attached later.
     ///
     /// # Errors
     /// When a directory can't be read, or something is neither a file nor a directory: a
@@ -122,8 +172,7 @@ impl RunDir {
     pub fn files(&self) -> Result<Vec<String>, EvidenceError> {
         let mut files = Vec::new();
         self.walk(Path::new(""), &mut files)?;
-        // `.manifest.json.new` is what a crash leaves of a manifest that was being written.
-        files.retain(|f| f != "manifest.json" && f != ".manifest.json.new");
+        files.retain(|f| !is_outside(f));
         files.sort();
         Ok(files)
     }

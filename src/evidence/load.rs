@@ -62,14 +62,7 @@ pub fn read_plan(dir: &RunDir) -> Result<Plan, EvidenceError> {
         what: format!("not a plan: {e}"),
     };
     let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(malformed)?;
-    let found = value["formatVersion"].as_str().unwrap_or("unknown");
-    if found.split('.').next() != plan::FORMAT_VERSION.split('.').next() {
-        return Err(EvidenceError::Newer {
-            path: path.clone(),
-            found: found.chars().take(20).collect(),
-            supported: plan::FORMAT_VERSION,
-        });
-    }
+    super::refuse_other_format(&path, &value, plan::FORMAT_VERSION)?;
     serde_json::from_slice(&bytes).map_err(malformed)
 }
 

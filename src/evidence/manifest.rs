@@ -3,8 +3,9 @@
 use super::EvidenceError;
 use super::layout::RunDir;
 use super::secrets;
+use super::signature::{attest, key::SigningKey};
 use crate::digest::sha256_of;
-pub use crate::durable::write_atomically;
+use crate::durable::write_atomically;
 use crate::journal::reader;
 use crate::regular_file;
 use serde::{Deserialize, Serialize};
@@ -91,25 +92,19 @@ impl Manifest {
             what: format!("not a manifest: {e}"),
         };
         let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(malformed)?;
-        let found = value["formatVersion"].as_str().unwrap_or("unknown");
-        if found.split('.').next() != FORMAT_VERSION.split('.').next() {
-            return Err(EvidenceError::Newer {
-                path: path.clone(),
-                found: found.chars().take(20).collect(),
-                supported: FORMAT_VERSION,
-            });
-        }
+        super::refuse_other_format(&path, &value, FORMAT_VERSION)?;
         serde_json::from_slice(&bytes).map(Some).map_err(malformed)
     }
 }
 
-/// Ends a bundle: looks for secrets, then writes the manifest, whole or not at all.
+/// Ends a bundle: looks for secrets, then writes the attestation, if somebody vouches, and last of all
+/// the manifest, each whole or not at all. A bundle with a manifest is finished and signed as asked.
 ///
 /// `canaries` are secrets that the caller knows of, such as the cluster's private keys.
 ///
 /// # Errors
 /// [`EvidenceError::Leaks`] when a file holds a secret; the bundle is then left unsealed.
-pub fn seal(dir: &RunDir, canaries: &[&str]) -> Result<Manifest, EvidenceError> {
+pub fn seal(dir: &RunDir, canaries: &[&str], signer: Option<&SigningKey>) -> Result<Manifest, EvidenceError> {
     let leaks = secrets::scan(dir, canaries)?;
     if !leaks.is_empty() {
         let leaks = leaks.iter().take(10).map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -119,6 +114,14 @@ pub fn seal(dir: &RunDir, canaries: &[&str]) -> Result<Manifest, EvidenceError> 
     let mut text =
         serde_json::to_vec_pretty(&manifest).map_err(|e| EvidenceError::io(dir.manifest())(e.into()))?;
     text.push(b'\n');
+    if let Some(key) = signer {
+        let path = dir.report_json();
+        let report = regular_file::read(&path).map_err(EvidenceError::io(&path))?;
+        let report = serde_json::from_slice(&report)
+            .map_err(|e| EvidenceError::Malformed { path, what: format!("not a report: {e}") })?;
+        let envelope = attest(&manifest, &text, &report, key);
+        write_atomically(&dir.attestation(), &envelope).map_err(EvidenceError::io(dir.attestation()))?;
+    }
     write_atomically(&dir.manifest(), &text).map_err(EvidenceError::io(dir.manifest()))?;
     Ok(manifest)
 }

@@ -9,12 +9,15 @@ mod patterns;
 pub mod publish;
 pub mod redact;
 pub mod secrets;
+pub mod signature;
 pub mod verify;
 
 use crate::history::reader::HistoryError;
 use crate::journal::JournalError;
+use crate::journal::format::{self, Compatibility};
+use serde_json::Value;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why evidence can't be written or read.
@@ -27,6 +30,15 @@ pub enum EvidenceError {
         path.display()
     )]
     NotARun {
+        /// As given.
+        path: PathBuf,
+    },
+    /// Another tool's files bear the names of this one's.
+    #[error(
+        "{} was not written by quakeproof: neither its manifest.json nor its journal.jsonl is of a run\n  hint: give the directory of a run; `quakeproof runs` lists them",
+        path.display()
+    )]
+    Foreign {
         /// As given.
         path: PathBuf,
     },
@@ -68,6 +80,22 @@ pub enum EvidenceError {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+/// Refuses a document of another major format than `ours`.
+fn refuse_other_format(path: &Path, document: &Value, ours: &'static str) -> Result<(), EvidenceError> {
+    let Some(found) = document["formatVersion"].as_str() else {
+        let what = "it has no formatVersion".to_owned();
+        return Err(EvidenceError::Malformed { path: path.to_owned(), what });
+    };
+    match format::compare(found, ours) {
+        Compatibility::Known | Compatibility::NewerMinor => Ok(()),
+        Compatibility::Refused => Err(EvidenceError::Newer {
+            path: path.to_owned(),
+            found: found.chars().take(20).collect(),
+            supported: ours,
+        }),
+    }
 }
 
 impl EvidenceError {

@@ -3,7 +3,10 @@
 use super::EvidenceError;
 use super::layout::RunDir;
 use super::patterns;
+use memchr::memmem::Finder;
 use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A secret in a bundle. What it is stays out of messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,13 +25,67 @@ impl fmt::Display for Leak {
     }
 }
 
+/// Shortest line of a PEM block that is looked for, bytes: shorter ones stand for nothing secret.
+const SHORTEST_LINE: usize = 16;
+
+/// Shortest word elsewhere that is taken for a key, bytes: 256 bits in base64 have 43, and no name is that long.
+const SHORTEST_WORD: usize = 40;
+
+/// Secrets of a cluster, learned while it exists and looked for when the bundle is sealed, by when it may be
+/// gone. Clones share them. Never printed.
+#[derive(Clone, Default)]
+pub struct KnownSecrets(Arc<Mutex<Vec<String>>>);
+
+impl fmt::Debug for KnownSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KnownSecrets({})", self.texts().len())
+    }
+}
+
+impl KnownSecrets {
+    /// Learns what in a text is secret: every line of a PEM block, and elsewhere every word that may be a key.
+    pub fn learn(&self, text: &str) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut learn = |secret: &str| {
+            if !known.iter().any(|old| old == secret) {
+                known.push(secret.to_owned());
+            }
+        };
+        let mut within = false;
+        for line in text.lines().map(str::trim) {
+            if line.starts_with("-----") {
+                within = line.starts_with("-----BEGIN ");
+            } else if within && line.len() >= SHORTEST_LINE {
+                learn(line);
+            } else if !within {
+                let apart = |c: char| !(c.is_ascii_alphanumeric() || "+/=-_".contains(c));
+                line.split(apart).filter(|word| word.len() >= SHORTEST_WORD).for_each(&mut learn);
+            }
+        }
+    }
+
+    /// Learns what a file holds. One that can't be read has nothing to give away here either.
+    pub fn learn_file(&self, path: &Path) {
+        if let Ok(bytes) = std::fs::read(path) {
+            self.learn(&String::from_utf8_lossy(&bytes));
+        }
+    }
+
+    /// What is known.
+    #[must_use]
+    pub fn texts(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// Looks through every file, the manifest included. `canaries` are secrets known to the
 /// caller; they are found as they are and in base64.
 ///
 /// # Errors
 /// When a file can't be read.
 pub fn scan(dir: &RunDir, canaries: &[&str]) -> Result<Vec<Leak>, EvidenceError> {
-    let wanted: Vec<Vec<u8>> = canaries.iter().flat_map(|canary| spellings(canary)).collect();
+    let spelled: Vec<Vec<u8>> = canaries.iter().flat_map(|canary| spellings(canary)).collect();
+    let wanted: Vec<Finder<'_>> = spelled.iter().map(Finder::new).collect();
     let mut files = dir.files()?;
     if dir.manifest().is_file() {
         files.push("manifest.json".to_owned());
@@ -42,13 +99,21 @@ pub fn scan(dir: &RunDir, canaries: &[&str]) -> Result<Vec<Leak>, EvidenceError>
     Ok(leaks)
 }
 
-fn scan_bytes(file: &str, bytes: &[u8], wanted: &[Vec<u8>], leaks: &mut Vec<Leak>) {
+/// Whatever looks like a secret in one text. `name` stands for it in what is found.
+#[must_use]
+pub fn scan_text(name: &str, text: &[u8]) -> Vec<Leak> {
+    let mut leaks = Vec::new();
+    scan_bytes(name, text, &[], &mut leaks);
+    leaks
+}
+
+fn scan_bytes(file: &str, bytes: &[u8], wanted: &[Finder<'_>], leaks: &mut Vec<Leak>) {
     if is_bbolt(bytes) {
         leaks.push(Leak { file: file.to_owned(), line: 0, what: "etcd database" });
     }
     for (index, line) in bytes.split(|b| *b == b'\n').enumerate() {
         let mut leak = |what| leaks.push(Leak { file: file.to_owned(), line: index as u64 + 1, what });
-        if wanted.iter().any(|canary| contains(line, canary)) {
+        if wanted.iter().any(|canary| canary.find(line).is_some()) {
             leak("known secret");
         }
         for (_, pattern) in patterns::find(&String::from_utf8_lossy(line)) {
@@ -89,16 +154,13 @@ fn base64(bytes: &[u8]) -> Vec<u8> {
     groups.flat_map(|n| [digit(n >> 18), digit(n >> 12), digit(n >> 6), digit(n)]).collect()
 }
 
-fn contains(line: &[u8], wanted: &[u8]) -> bool {
-    line.windows(wanted.len()).any(|window| window == wanted)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn leaks(text: &str, canaries: &[&str]) -> Vec<&'static str> {
-        let wanted: Vec<_> = canaries.iter().flat_map(|c| spellings(c)).collect();
+        let spelled: Vec<_> = canaries.iter().flat_map(|c| spellings(c)).collect();
+        let wanted: Vec<_> = spelled.iter().map(Finder::new).collect();
         let mut found = Vec::new();
         scan_bytes("f", text.as_bytes(), &wanted, &mut found);
         found.into_iter().map(|leak| leak.what).collect()
@@ -115,6 +177,24 @@ mod tests {
             assert_eq!(leaks(&encoded, &[canary]), ["known secret"], "after {prefix:?}");
         }
         assert!(leaks("nothing here", &[canary]).is_empty());
+    }
+
+    #[test]
+    fn every_line_of_a_key_is_learned_and_none_of_its_frame() {
+        let known = KnownSecrets::default();
+        let key = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\nsecretsecretsecret+/\nend=\n-----END PRIVATE KEY-----\n";
+        known.clone().learn(key);
+        known.learn(key);
+        assert_eq!(known.texts(), ["MIGHAgEAMBMGByqGSM49", "secretsecretsecret+/"]);
+        assert_eq!(format!("{known:?}"), "KnownSecrets(2)");
+        let aes = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2U=";
+        known.learn(&format!(
+            r#"{{"kind":"EncryptionConfiguration","keys":[{{"name":"key1","secret":"{aes}"}}]}}"#
+        ));
+        assert_eq!(known.texts()[2..], [aes]);
+        let texts = known.texts();
+        let canaries: Vec<&str> = texts.iter().map(String::as_str).collect();
+        assert_eq!(leaks("key secretsecretsecret+/ in a log", &canaries), ["known secret"]);
     }
 
     #[test]

@@ -1,17 +1,20 @@
 //! Verifies a bundle: recomputes the chain, the digests and the findings.
 //!
 //! What it proves without a signature is integrity: the parts fit together and the findings
-//! follow from the records. It does not prove who made the bundle.
+//! follow from the records. Who made the bundle is proven by a signature of a key that the caller
+//! trusts, and by nothing else.
 
 use super::EvidenceError;
 use super::layout::RunDir;
 use super::load;
 use super::manifest::Manifest;
+use super::signature::key::VerifyingKey;
+use crate::agent;
 use crate::digest::{sha256_hex, sha256_of};
+use crate::findings::{self, Attached};
 use crate::history::reader::check_anchors;
 use crate::history::record::Record;
 use crate::history::recorder::Anchor;
-use crate::journal::chain::ChainCheck;
 use crate::journal::entry::JournalEvent;
 use crate::journal::reader::{self, Journal};
 use crate::journal::summary::RunSummary;
@@ -24,8 +27,10 @@ use std::io;
 use std::path::Path;
 
 mod difference;
+mod origin;
 
 pub use difference::{Difference, differences};
+pub use origin::{Origin, Proof};
 
 /// A bundle's reports, by file name. `report.json` is always among them.
 pub type Reports = BTreeMap<&'static str, Vec<u8>>;
@@ -51,6 +56,10 @@ pub struct VerifyReport {
     pub checks: Vec<Check>,
     /// The first thing that is not as it should be.
     pub first_difference: Option<String>,
+    /// Who vouches for the bundle.
+    pub origin: Origin,
+    /// What was attached after the bundle was sealed; `null` when nothing was. No check: it is no evidence.
+    pub attached: Option<Attached>,
     /// Another judge version's findings differ from this one's. Not an integrity failure.
     pub other_opinion: Option<OtherOpinion>,
     /// What the result stands for.
@@ -92,11 +101,15 @@ impl VerifyReport {
 /// Most differences between two judges that are shown.
 const MAX_DIFFERENCES: usize = 20;
 
-/// Verifies a bundle.
+/// Verifies a bundle. With a `key`, it is valid only when that key signed it.
 ///
 /// # Errors
 /// [`EvidenceError::NotARun`] and [`EvidenceError::Newer`]; everything else is a check that failed.
-pub fn verify(path: &Path, judge: &Judge<'_>) -> Result<VerifyReport, EvidenceError> {
+pub fn verify(
+    path: &Path,
+    judge: &Judge<'_>,
+    key: Option<&VerifyingKey>,
+) -> Result<VerifyReport, EvidenceError> {
     let dir = RunDir::open(path)?;
     let mut checks = Checks::default();
     let manifest = match Manifest::read(&dir) {
@@ -118,6 +131,8 @@ pub fn verify(path: &Path, judge: &Judge<'_>) -> Result<VerifyReport, EvidenceEr
     if let Some(manifest) = &manifest {
         checks.add("files", check_files(&dir, manifest));
     }
+    let attached = findings::attached(&dir);
+    let origin = origin::check(&dir, manifest.as_ref(), key, &mut checks)?;
     let journal = match reader::read(&dir.journal()) {
         Ok(journal) => journal,
         Err(crate::journal::JournalError::Newer { path, found, supported }) => {
@@ -125,7 +140,7 @@ pub fn verify(path: &Path, judge: &Judge<'_>) -> Result<VerifyReport, EvidenceEr
         }
         Err(e) => {
             checks.failed("journal", e.to_string());
-            return Ok(checks.report(String::new(), None));
+            return Ok(checks.report(String::new(), origin, attached, None));
         }
     };
     let summary = RunSummary::of(&journal.entries);
@@ -137,7 +152,7 @@ pub fn verify(path: &Path, judge: &Judge<'_>) -> Result<VerifyReport, EvidenceEr
     checks.add("histories", check_histories(&dir, &journal));
     checks.add("agent", check_agent_logs(&dir, &journal));
     let opinion = check_findings(&dir, judge, &mut checks);
-    Ok(checks.report(summary.run, opinion))
+    Ok(checks.report(summary.run, origin, attached, opinion))
 }
 
 #[derive(Default)]
@@ -157,19 +172,23 @@ impl Checks {
         self.0.push(Check { name, ok, detail: result.unwrap_or_else(|what| what) });
     }
 
-    fn report(self, run: String, other_opinion: Option<OtherOpinion>) -> VerifyReport {
-        let first = self.0.iter().find(|c| !c.ok).map(|c| c.detail.clone());
-        let statement = match &first {
-            None => "unsigned: integrity only, origin unproven",
-            Some(_) => "invalid: the parts do not fit together",
+    fn report(
+        self,
+        run: String,
+        origin: Origin,
+        attached: Option<Attached>,
+        other_opinion: Option<OtherOpinion>,
+    ) -> VerifyReport {
+        let first = self.0.iter().find(|c| !c.ok);
+        let statement = match first {
+            None => origin.statement(),
+            Some(failed) if failed.name == origin::CHECK => {
+                "invalid: the origin is not what was asked for".to_owned()
+            }
+            Some(_) => "invalid: the parts do not fit together".to_owned(),
         };
-        VerifyReport {
-            run,
-            checks: self.0,
-            first_difference: first,
-            other_opinion,
-            statement: statement.to_owned(),
-        }
+        let first_difference = first.map(|c| c.detail.clone());
+        VerifyReport { run, checks: self.0, first_difference, origin, attached, other_opinion, statement }
     }
 }
 
@@ -342,16 +361,7 @@ fn check_agent_logs(dir: &RunDir, journal: &Journal) -> Result<String, String> {
         check_anchors(&dir.path().join(file), anchors).map_err(|e| e.to_string())?;
     }
     for file in &files {
-        let bytes = read(dir, file)?;
-        let mut chain = ChainCheck::default();
-        for line in bytes.split_inclusive(|b| *b == b'\n') {
-            let Some(line) = line.strip_suffix(b"\n") else { break };
-            let at = chain.lines() + 1;
-            let value: Value = serde_json::from_slice(line).map_err(|e| format!("{file} line {at}: {e}"))?;
-            chain
-                .follow(line, value["prev"].as_str().unwrap_or_default())
-                .map_err(|what| format!("{file} line {at}: {what}"))?;
-        }
+        agent::log::read(&read(dir, file)?).map_err(|e| format!("{file}: {e}"))?;
     }
     Ok(format!("{} logs, each one chain", files.len()))
 }

@@ -1,7 +1,7 @@
 //! The bytes of `plan.json` and their digest, which is what an approver signs.
 
 use super::Plan;
-pub use crate::digest::sha256_hex;
+use crate::digest::sha256_hex;
 
 /// `plan.json`: keys in the order of the types, maps in the order of their keys,
 /// so the same plan always has the same bytes.

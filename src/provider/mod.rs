@@ -76,6 +76,8 @@ pub trait Cluster: Send + Sync {
     fn agent<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Response, ControlError>>;
     /// Path for a file that must stay outside the evidence, such as a snapshot.
     fn private_file(&self, name: &str) -> PathBuf;
+    /// Files of secrets that the evidence must not hold, such as private keys.
+    fn secret_files(&self) -> Vec<PathBuf>;
     /// Where the components' logs are, by component.
     fn logs(&self) -> Vec<(ComponentId, PathBuf)>;
     /// The agent's own chained log, for the evidence; `None` where it can't be had.

@@ -44,7 +44,7 @@ pub(super) fn build(
             manifest_digest: None,
             signature: None,
             reason: "manifestDigest: the manifest holds this file's digest and is written after it; \
-                     signature: the bundle is not signed"
+                     signature: a signature covers this file, so it lies beside it in attestation.dsse.json"
                 .to_owned(),
         },
     }

@@ -3,43 +3,48 @@
 use super::advice;
 use super::escape::{markdown as safe, markdown_code as code};
 use super::figure;
+use super::html::{Page, page};
 use super::ladder;
 use super::model::Report;
+use super::prepared::Prepared;
 use std::fmt::Write as _;
+
+mod audit;
 
 /// The report as Markdown (GitHub's tables).
 #[must_use]
-pub fn render(report: &Report) -> String {
+pub fn render(prepared: &Prepared<'_>) -> String {
+    let report = &prepared.report;
+    let page = page(prepared);
     let mut out = String::new();
-    head(&mut out, report);
+    head(&mut out, report, &page);
     objectives(&mut out, report);
+    audit::marks(&mut out, &page);
     recovery(&mut out, report);
     predictions(&mut out, report);
     clients(&mut out, report);
+    audit::clients(&mut out, &page);
+    audit::loss(&mut out, &page);
     prevention(&mut out, report);
-    auditor(&mut out, report);
+    audit::auditor(&mut out, &page);
     out
 }
 
-fn head(out: &mut String, report: &Report) {
+fn head(out: &mut String, report: &Report, page: &Page) {
     let verdict = figure::verdict(report.verdict).to_uppercase();
     let _ = writeln!(out, "# {verdict}: {}\n\n{}\n", safe(&report.run.title), safe(&report.summary));
-    let started = report.run.started_at.as_ref().map_or("unknown", |i| i.at.0.as_str());
-    let profile = report.run.profile.as_deref().unwrap_or("real");
-    for cluster in &report.clusters {
-        let _ = writeln!(
-            out,
-            "Cluster {} ({}), Kubernetes {}, etcd {}, {} timings, seed {}, started {}, run {}.\n",
-            safe(&cluster.name),
-            safe(&cluster.provider),
-            safe(&cluster.versions.kubernetes),
-            safe(&cluster.versions.etcd),
-            safe(profile),
-            report.run.seed,
-            safe(started),
-            code(&report.run.id)
-        );
+    let outcome = match page.outcome_reason.as_str() {
+        "" => page.outcome.clone(),
+        reason => format!("{}: {reason}", page.outcome),
+    };
+    audit::pairs(
+        out,
+        page.facts.iter().map(|(k, v)| (*k, v.as_str())).chain([("Outcome", outcome.as_str())]),
+    );
+    for set in &page.overrides {
+        let _ = writeln!(out, "- overridden: {}", code(set));
     }
+    out.push('\n');
 }
 
 fn objectives(out: &mut String, report: &Report) {
@@ -156,44 +161,4 @@ fn prevention(out: &mut String, report: &Report) {
         }
         out.push_str("```\n\n");
     }
-}
-
-fn auditor(out: &mut String, report: &Report) {
-    out.push_str("## Planned and actual\n\n| # | step | settings | took | result |\n|--:|---|---|--:|---|\n");
-    for step in &report.steps {
-        let _ = writeln!(
-            out,
-            "| {} | {} | {} | {} | {} |",
-            step.index,
-            safe(&step.kind),
-            code(&figure::settings(&step.planned)),
-            step.took_ns.map_or_else(|| "unknown".to_owned(), figure::duration),
-            step.reason.as_deref().map_or_else(|| "done".to_owned(), safe)
-        );
-    }
-    out.push_str("\n## Evidence\n\n");
-    let unknown = || "unknown".to_owned();
-    let _ = writeln!(out, "- operator: {}", report.run.operator.as_deref().map_or_else(unknown, safe));
-    let _ = writeln!(out, "- plan digest: {}", report.run.plan_digest.as_deref().map_or_else(unknown, code));
-    let _ = writeln!(out, "- judge: {}", safe(&report.judge));
-    let _ = writeln!(
-        out,
-        "- journal: {} entries, head {}",
-        report.evidence.entries,
-        report.evidence.journal_head.as_deref().map_or_else(unknown, code)
-    );
-    for deviation in &report.deviations {
-        let _ = writeln!(out, "- deviation: {}", safe(&deviation.what));
-    }
-    let r = &report.recorder;
-    let count = |n: Option<u64>| n.map_or_else(unknown, |n| n.to_string());
-    let _ = writeln!(
-        out,
-        "- recorders: {} samples scheduled, {} recorded, {} late, {} lost",
-        count(r.scheduled),
-        count(r.recorded),
-        count(r.late),
-        count(r.lost)
-    );
-    out.push_str("- verify with `quakeproof verify DIR`: integrity only, origin unproven\n");
 }

@@ -14,6 +14,7 @@ pub mod junit;
 mod ladder;
 pub mod markdown;
 pub mod model;
+pub mod openmetrics;
 mod prepared;
 mod quote;
 mod sentence;

@@ -332,7 +332,8 @@ pub struct Evidence {
     /// SHA-256 of `manifest.json`. Always `null` inside the bundle: the manifest
     /// holds the digest of this file, so it is written after it.
     pub manifest_digest: Option<String>,
-    /// Signature over the manifest; `null` for an unsigned bundle.
+    /// Always `null` inside the bundle: a signature covers this file and lies beside it, in
+    /// `attestation.dsse.json`; `quakeproof verify --json` tells who signed, as `origin`.
     pub signature: Option<String>,
     /// Why fields above are `null`.
     pub reason: String,

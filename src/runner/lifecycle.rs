@@ -12,6 +12,7 @@ use crate::drill::lint::step_key;
 use crate::durable::write_atomically;
 use crate::evidence::layout::RunDir;
 use crate::evidence::redact::copy_log;
+use crate::evidence::secrets::KnownSecrets;
 use crate::guard::lock::DrillLock;
 use crate::guard::{self, GuardError};
 use crate::journal::entry::{JournalEvent, Phase, RunOutcome};
@@ -52,6 +53,8 @@ pub struct RunRequest {
     pub interrupt: Interrupt,
     /// User and host name.
     pub operator: String,
+    /// Learns the secrets of the cluster while it exists.
+    pub secrets: KnownSecrets,
 }
 
 /// How a run ended.
@@ -176,6 +179,7 @@ impl Run {
 
     async fn on_cluster(&self, cluster: Arc<dyn Cluster>) -> Result<RunEnd, JournalError> {
         let request = &self.request;
+        cluster.secret_files().iter().for_each(|file| request.secrets.learn_file(file));
         let namespace = ledger_namespace(&request.run);
         let binding = match self.preflight(&cluster, &namespace).await {
             Ok(binding) => binding,

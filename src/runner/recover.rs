@@ -5,6 +5,7 @@ use super::dispatcher::{Dispatcher, Journalist, Watcher};
 use super::lifecycle::{RunEnd, RunError, ledger_namespace};
 use crate::clock::Clock;
 use crate::evidence::layout::RunDir;
+use crate::evidence::secrets::KnownSecrets;
 use crate::journal::JournalError;
 use crate::journal::entry::{JournalEvent, Phase, RunOutcome};
 use crate::journal::summary::RunSummary;
@@ -33,6 +34,8 @@ pub struct RecoverRequest {
     pub watcher: Arc<dyn Watcher>,
     /// `recover` or `abort`.
     pub by: &'static str,
+    /// Learns the secrets of the cluster while it exists.
+    pub secrets: KnownSecrets,
 }
 
 /// Undoes what is owed, removes what the run made, and closes its journal.
@@ -93,6 +96,7 @@ async fn put_in_order(
     }
     match request.provider.attach(&request.cluster).await {
         Ok(cluster) => {
+            cluster.secret_files().iter().for_each(|file| request.secrets.learn_file(file));
             // The undo comes first even where the cluster goes, so that its course is on record.
             cleanup.settle(cluster.as_ref(), request.by).await?;
             cleanup.clean_up(cluster.as_ref(), &ledger_namespace(&request.run), request.by).await

@@ -128,6 +128,14 @@ impl StateDir {
         }
     }
 
+    /// Directory of every run that is there, in order of id.
+    ///
+    /// # Errors
+    /// As [`list_runs`](Self::list_runs).
+    pub fn run_directories(&self) -> Result<Vec<PathBuf>, StateError> {
+        Ok(self.run_dirs()?.into_values().collect())
+    }
+
     fn run_dirs(&self) -> Result<BTreeMap<String, PathBuf>, StateError> {
         let unusable = |source| StateError::Unusable { path: self.runs(), source };
         let entries = match fs::read_dir(self.runs()) {

@@ -14,6 +14,7 @@ use quakeproof::drill::values::Span;
 use quakeproof::evidence::layout::RunDir;
 use quakeproof::evidence::load::{load, read_plan};
 use quakeproof::evidence::publish;
+use quakeproof::evidence::secrets::KnownSecrets;
 use quakeproof::evidence::verify::verify;
 use quakeproof::guard::GuardError;
 use quakeproof::guard::lock::DrillLock;
@@ -233,6 +234,7 @@ impl Bench {
                 clock: Arc::new(SystemClock::new()),
                 watcher: Arc::new(Unwatched),
                 by: "recover",
+                secrets: KnownSecrets::default(),
             }))
         };
         unless_shared(once, |error| matches!(error, RunError::Journal(JournalError::Busy { .. })))
@@ -350,8 +352,8 @@ impl Bench {
 
     fn assert_evidence_holds(&self) {
         let dir = self.run_dir();
-        let report = publish::publish(&dir, &[]).expect("the evidence can be read");
-        let verified = verify(dir.path(), &publish::judge()).expect("it can be read again");
+        let report = publish::publish(&dir, &[], None).expect("the evidence can be read");
+        let verified = verify(dir.path(), &publish::judge(), None).expect("it can be read again");
         assert!(verified.is_valid(), "{:?}", verified.first_difference);
         let judgement = judge(&load(dir.path()).expect("it can be read again"));
         assert_eq!(judgement.verdict, report.verdict);

@@ -6,6 +6,7 @@ use nix::sys::signal::{Signal, raise};
 use quakeproof::agent::view::ClusterView;
 use quakeproof::client::context::ClientSignal;
 use quakeproof::clock::SystemClock;
+use quakeproof::evidence::secrets::KnownSecrets;
 use quakeproof::guard::lock::DrillLock;
 use quakeproof::journal::entry::{Entry, RunOutcome};
 use quakeproof::plan::digest::plan_digest;
@@ -137,6 +138,7 @@ fn runner_process() {
         watcher: Arc::new(watcher),
         interrupt,
         operator: "tests".to_owned(),
+        secrets: KnownSecrets::default(),
     };
     let (end, lock) = Runtime::new().expect("a runtime").block_on(lifecycle::run(request));
     match end {

@@ -11,6 +11,7 @@ use quakeproof::drill::spec::{
 use quakeproof::evidence::layout::RunDir;
 use quakeproof::evidence::load::load_with_head;
 use quakeproof::evidence::manifest::{Manifest, seal};
+use quakeproof::evidence::signature::key::VerifyingKey;
 use quakeproof::evidence::verify::{Judge, Reports, VerifyReport, verify};
 use quakeproof::evidence::{EvidenceError, redact};
 use quakeproof::history::record::{Answer, ClientKind, Op, OpRecord, Outcome, Record};
@@ -227,10 +228,18 @@ pub fn verified(dir: &Path) -> Result<VerifyReport, EvidenceError> {
 }
 
 pub fn verified_by(dir: &Path, version: &str) -> Result<VerifyReport, EvidenceError> {
+    verified_with(dir, version, None)
+}
+
+pub fn verified_with(
+    dir: &Path,
+    version: &str,
+    key: Option<&VerifyingKey>,
+) -> Result<VerifyReport, EvidenceError> {
     let reports = |input: &EvidenceInput, head: &str| {
         Ok(Reports::from([("report.json", report_of(input, version, head))]))
     };
-    verify(dir, &Judge { version, reports: &reports })
+    verify(dir, &Judge { version, reports: &reports }, key)
 }
 
 /// A finished, sealed run.
@@ -261,7 +270,7 @@ pub fn bundle() -> TempDir {
     drop(journal);
     let loaded = load_with_head(dir.path()).unwrap();
     fs::write(dir.report_json(), report_of(&loaded.input, JUDGE, &loaded.journal_head)).unwrap();
-    seal(&dir, &["planted-canary"]).unwrap();
+    seal(&dir, &["planted-canary"], None).unwrap();
     root
 }
 
@@ -270,7 +279,12 @@ pub fn copy_of(bundle: &TempDir) -> (TempDir, RunDir) {
     let root = TempDir::new().unwrap();
     let from = RunDir::open(&bundle.path().join("run")).unwrap();
     let to = root.path().join("run");
-    for file in from.files().unwrap().iter().map(String::as_str).chain(["manifest.json"]) {
+    for file in
+        from.files().unwrap().iter().map(String::as_str).chain(["manifest.json", "attestation.dsse.json"])
+    {
+        if !from.path().join(file).exists() {
+            continue;
+        }
         let target = to.join(file);
         fs::create_dir_all(target.parent().unwrap()).unwrap();
         fs::copy(from.path().join(file), target).unwrap();

@@ -2,6 +2,8 @@
 
 mod bundle;
 mod crash;
+mod findings;
 mod publish;
 mod schemas;
+mod signing;
 mod tampering;

@@ -14,9 +14,9 @@ use std::path::Path;
 #[test]
 fn a_published_bundle_verifies_and_publishing_again_changes_nothing() {
     let (_root, dir) = copy_of(&bundle());
-    let report = publish(&dir, &[]).unwrap();
+    let report = publish(&dir, &[], None).unwrap();
     assert_eq!(report.judge, JUDGE);
-    let verified = verify(dir.path(), &judge()).unwrap();
+    let verified = verify(dir.path(), &judge(), None).unwrap();
     assert!(verified.is_valid(), "{:?}", verified.first_difference);
     assert!(verified.other_opinion.is_none());
     let contents = || {
@@ -27,20 +27,20 @@ fn a_published_bundle_verifies_and_publishing_again_changes_nothing() {
     for name in ["report.json", "report.html", "junit.xml"] {
         assert!(before.iter().any(|(bytes, f)| f == name && !bytes.is_empty()), "{name}");
     }
-    publish(&dir, &[]).unwrap();
+    publish(&dir, &[], None).unwrap();
     assert_eq!(before, contents());
 }
 
 #[test]
 fn a_finding_that_does_not_follow_from_the_records_is_named() {
     let (_root, dir) = copy_of(&bundle());
-    publish(&dir, &[]).unwrap();
+    publish(&dir, &[], None).unwrap();
     let text = fs::read_to_string(dir.report_json()).unwrap();
     let changed = text.replace("\"verdict\": \"inconclusive\"", "\"verdict\": \"pass\"");
     assert_ne!(text, changed);
     fs::write(dir.report_json(), changed).unwrap();
     reseal(&dir);
-    let verified = verify(dir.path(), &judge()).unwrap();
+    let verified = verify(dir.path(), &judge(), None).unwrap();
     assert!(verified.first_difference.unwrap().contains("$.verdict"));
 }
 
@@ -50,13 +50,13 @@ fn a_report_for_people_that_says_other_than_the_findings_is_named() {
         [("report.html", "inconclusive", "pass"), ("junit.xml", "<testsuites", "<!-- --><testsuites")]
     {
         let (_root, dir) = copy_of(&bundle());
-        publish(&dir, &[]).unwrap();
+        publish(&dir, &[], None).unwrap();
         let path = dir.path().join(name);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(from), "{name}");
         fs::write(&path, text.replace(from, to)).unwrap();
         reseal(&dir);
-        let difference = verify(dir.path(), &judge()).unwrap().first_difference;
+        let difference = verify(dir.path(), &judge(), None).unwrap().first_difference;
         assert!(difference.as_ref().is_some_and(|d| d.starts_with(name)), "{name}: {difference:?}");
     }
 }
@@ -64,9 +64,9 @@ fn a_report_for_people_that_says_other_than_the_findings_is_named() {
 #[test]
 fn a_bundle_with_a_secret_is_left_unsealed_even_if_it_was_sealed_before() {
     let (_root, dir) = copy_of(&bundle());
-    publish(&dir, &[]).unwrap();
+    publish(&dir, &[], None).unwrap();
     fs::write(dir.logs().join("more.log"), "key planted-canary\n").unwrap();
-    assert!(matches!(publish(&dir, &["planted-canary"]), Err(EvidenceError::Leaks { .. })));
+    assert!(matches!(publish(&dir, &["planted-canary"], None), Err(EvidenceError::Leaks { .. })));
     assert_eq!(Manifest::read(&dir).unwrap(), None);
 }
 
@@ -79,7 +79,7 @@ fn report(run: &Path, rest: &[&str]) -> ExitCode {
 #[test]
 fn the_report_command_writes_the_bytes_that_the_bundle_holds() {
     let (root, dir) = copy_of(&bundle());
-    publish(&dir, &[]).unwrap();
+    publish(&dir, &[], None).unwrap();
     let out = root.path().join("out");
     for (format, stored) in [("json", dir.report_json()), ("html", dir.report_html()), ("junit", dir.junit())]
     {

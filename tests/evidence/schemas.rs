@@ -25,7 +25,7 @@ fn report(dir: &RunDir) -> Value {
 #[test]
 fn a_journal_and_a_report_keep_their_schemas() {
     let (_root, dir) = copy_of(&bundle());
-    publish(&dir, &[]).unwrap();
+    publish(&dir, &[], None).unwrap();
     for (at, entry) in journal(&dir).iter().enumerate() {
         assert_eq!(breaches(Format::Journal, entry), [""; 0], "line {}", at + 1);
     }
@@ -35,7 +35,7 @@ fn a_journal_and_a_report_keep_their_schemas() {
 #[test]
 fn the_schemas_refuse_what_is_neither() {
     let (_root, dir) = copy_of(&bundle());
-    publish(&dir, &[]).unwrap();
+    publish(&dir, &[], None).unwrap();
     let mut entry = journal(&dir).remove(0);
     entry["monoNs"] = "soon".into();
     assert_ne!(breaches(Format::Journal, &entry), [""; 0]);

@@ -197,7 +197,7 @@ fn another_judge_version_is_another_opinion_and_no_integrity_failure() {
 #[test]
 fn exit_codes_tell_valid_invalid_and_no_bundle_apart() {
     let (root, dir) = copy_of(&BUNDLE);
-    publish(&dir, &[]).unwrap();
+    publish(&dir, &[], None).unwrap();
     let code = |dir: &std::path::Path| {
         quakeproof::cli::main(vec!["quakeproof".into(), "verify".into(), dir.into(), "--json".into()])
     };
@@ -262,7 +262,7 @@ fn planted_canaries_are_found_and_keep_the_bundle_unsealed() {
         fs::write(dir.path().join(file), bytes).unwrap();
         let leaks = secrets::scan(&dir, &[canary]).unwrap();
         assert_eq!((leaks[0].file.as_str(), leaks[0].what), (file, what));
-        let error = seal(&dir, &[canary]).unwrap_err();
+        let error = seal(&dir, &[canary], None).unwrap_err();
         assert!(matches!(error, EvidenceError::Leaks { .. }), "{error}");
         assert!(error.to_string().contains(file) && !error.to_string().contains(canary), "{error}");
         assert!(!dir.manifest().exists());

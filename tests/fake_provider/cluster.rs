@@ -208,6 +208,10 @@ impl Cluster for FakeCluster {
         self.dir.join(name)
     }
 
+    fn secret_files(&self) -> Vec<PathBuf> {
+        vec![self.private_file("ca.key")]
+    }
+
     fn agent_log(&self) -> Option<PathBuf> {
         None
     }

@@ -2,6 +2,7 @@
 
 use crate::drills::Site;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const CANARY: &str = "canary-5d1c7e9b2f";
@@ -47,6 +48,27 @@ fn no_key_token_secret_or_snapshot_enters_the_evidence() {
         assert_ne!(bytes.get(16..20), Some(&BOLT_MAGIC[..]), "{} is a database", file.display());
     }
     site.lap("the evidence was searched");
+}
+
+/// A piece of a key without its frame looks like nothing in particular: only who knows the key finds it.
+#[test]
+fn a_piece_of_a_private_key_in_a_log_keeps_the_bundle_unsealed() {
+    let site = Site::empty();
+    let dir = site.lab.root().join("own");
+    let mut run = site.start_in(&dir, "own.yaml", &["--keep-cluster"], "");
+    run.reached("stepStarted", 2);
+    let (cluster, _) = site.lab.states().remove(0);
+    let cluster = site.lab.cluster_dir(&cluster);
+    let logs = files_below(&cluster).into_iter();
+    let log = logs.filter(|path| path.ends_with("kube-scheduler-1.log")).next().expect("the scheduler's log");
+    let key = private_keys(&cluster.join("pki")).remove(0);
+    let mut log = fs::File::options().append(true).open(log).unwrap();
+    writeln!(log, "{key}").unwrap();
+    let said = run.ended_with(70).stderr;
+    assert!(said.contains("logs/kube-scheduler-1.log") && said.contains("known secret"), "{said}");
+    assert!(!said.contains(&key), "the secret itself is told");
+    assert!(!dir.join("manifest.json").exists(), "the bundle was sealed");
+    site.lap("the bundle was left unsealed");
 }
 
 /// Lines of base64 in every private key below `pki`.

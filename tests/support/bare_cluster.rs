@@ -334,6 +334,10 @@ impl Cluster for BareCluster {
         self.path(name)
     }
 
+    fn secret_files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     fn agent_log(&self) -> Option<PathBuf> {
         None
     }

@@ -4,7 +4,7 @@ use super::control::SupervisorClient;
 use super::layout::{API_PORT, ClusterDir, ClusterSpec, ETCD_CLIENT_PORT};
 use super::pki::{self, Authority};
 use super::removal::{Condition, condition};
-use super::{digest, ready};
+use super::{digest, encryption, ready};
 use crate::agent::client::AgentClient;
 use crate::agent::protocol::{Request, Response};
 use crate::agent::server::agent_dir;
@@ -182,6 +182,13 @@ impl Cluster for LocalCluster {
 
     fn private_file(&self, name: &str) -> PathBuf {
         self.dir.private().join(name)
+    }
+
+    fn secret_files(&self) -> Vec<PathBuf> {
+        let files =
+            std::fs::read_dir(self.dir.pki()).into_iter().flatten().flatten().map(|entry| entry.path());
+        let keys = files.filter(|path| path.extension().is_some_and(|extension| extension == "key"));
+        keys.chain(encryption::files(&self.dir, &self.spec.components)).collect()
     }
 
     fn agent_log(&self) -> Option<PathBuf> {

@@ -47,6 +47,15 @@ pub fn write(dir: &ClusterDir, components: &[ComponentSpec], how: EncryptionAtRe
     Ok(())
 }
 
+/// Every configuration that [`write`] may have made: they hold keys.
+pub fn files<'a>(dir: &'a ClusterDir, components: &'a [ComponentSpec]) -> impl Iterator<Item = PathBuf> + 'a {
+    let servers = components.iter().filter(|c| c.role == Role::KubeApiserver);
+    servers.flat_map(move |server| {
+        let slots = [DataSlot::InUse, aside(EncryptionKey::Missing), aside(EncryptionKey::Wrong)];
+        slots.map(|slot| file(&dir.data(&server.host, &slot)))
+    })
+}
+
 fn aside(key: EncryptionKey) -> DataSlot {
     DataSlot::Aside(key.slot().unwrap_or_default().to_owned())
 }

@@ -9,23 +9,23 @@ use crate::report::model::{Fault, Instant, Report};
 use crate::timeline::EvidenceInput;
 
 /// A planned step and what became of it.
-pub(super) struct Step {
-    pub(super) index: usize,
-    pub(super) kind: String,
-    pub(super) planned: String,
-    pub(super) targets: String,
-    pub(super) started: String,
-    pub(super) took: String,
-    pub(super) result: String,
-    pub(super) ok: bool,
+pub(in crate::report) struct Step {
+    pub(in crate::report) index: usize,
+    pub(in crate::report) kind: String,
+    pub(in crate::report) planned: String,
+    pub(in crate::report) targets: String,
+    pub(in crate::report) started: String,
+    pub(in crate::report) took: String,
+    pub(in crate::report) result: String,
+    pub(in crate::report) ok: bool,
 }
 
 /// An injection and how far it came.
-pub(super) struct Injection {
-    pub(super) kind: String,
-    pub(super) target: String,
-    pub(super) rows: Vec<(&'static str, String)>,
-    pub(super) note: String,
+pub(in crate::report) struct Injection {
+    pub(in crate::report) kind: String,
+    pub(in crate::report) target: String,
+    pub(in crate::report) rows: Vec<(&'static str, String)>,
+    pub(in crate::report) note: String,
 }
 
 /// Planned and actual.

@@ -10,22 +10,22 @@ use crate::report::quote::{self, Quote};
 use crate::timeline::EvidenceInput;
 
 /// A client's section.
-pub(super) struct ClientView {
-    pub(super) name: String,
-    pub(super) kind: String,
-    pub(super) state: &'static str,
-    pub(super) state_class: &'static str,
-    pub(super) saw: String,
-    pub(super) operations: String,
-    pub(super) phantom: String,
-    pub(super) absent: String,
-    pub(super) missed: String,
-    pub(super) silent: String,
-    pub(super) gone: String,
-    pub(super) stale: String,
-    pub(super) errors: String,
-    pub(super) note: String,
-    pub(super) quotes: Vec<Quote>,
+pub(in crate::report) struct ClientView {
+    pub(in crate::report) name: String,
+    pub(in crate::report) kind: String,
+    pub(in crate::report) state: &'static str,
+    pub(in crate::report) state_class: &'static str,
+    pub(in crate::report) saw: String,
+    pub(in crate::report) operations: String,
+    pub(in crate::report) phantom: String,
+    pub(in crate::report) absent: String,
+    pub(in crate::report) missed: String,
+    pub(in crate::report) silent: String,
+    pub(in crate::report) gone: String,
+    pub(in crate::report) stale: String,
+    pub(in crate::report) errors: String,
+    pub(in crate::report) note: String,
+    pub(in crate::report) quotes: Vec<Quote>,
 }
 
 /// Most records quoted per client.

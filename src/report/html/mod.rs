@@ -9,13 +9,15 @@ mod svg;
 mod timeline;
 mod view;
 
+pub(super) use view::{Page, page};
+
 use super::prepared::Prepared;
 use askama::Template;
 
 /// The report as HTML, with records quoted and lanes drawn.
 #[must_use]
 pub fn render(prepared: &Prepared<'_>) -> String {
-    let mut page = view::page(prepared)
+    let mut page = page(prepared)
         .render()
         .expect("writing to a string does not fail, and the templates call nothing else that may");
     page.push('\n');

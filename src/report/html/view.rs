@@ -14,38 +14,38 @@ use askama::Template;
 /// The page.
 #[derive(Template)]
 #[template(path = "report.html")]
-pub(super) struct Page {
+pub(in crate::report) struct Page {
     title: String,
     drill: String,
     verdict: &'static str,
     summary: String,
-    outcome: String,
-    outcome_reason: String,
-    facts: Vec<(&'static str, String)>,
-    overrides: Vec<String>,
+    pub(in crate::report) outcome: String,
+    pub(in crate::report) outcome_reason: String,
+    pub(in crate::report) facts: Vec<(&'static str, String)>,
+    pub(in crate::report) overrides: Vec<String>,
     objectives: Vec<ObjectiveView>,
     drawings: Vec<DrawingView>,
-    unreached: Vec<(String, String)>,
-    marks: Vec<[String; 4]>,
+    pub(in crate::report) unreached: Vec<(String, String)>,
+    pub(in crate::report) marks: Vec<[String; 4]>,
     rulers: [String; 2],
     rungs: Vec<RungView>,
-    stop_methods: String,
+    pub(in crate::report) stop_methods: String,
     predictions: Vec<PredictionView>,
     rules: Vec<String>,
-    clients: Vec<ClientView>,
-    loss: Vec<LossView>,
-    changed: Vec<String>,
+    pub(in crate::report) clients: Vec<ClientView>,
+    pub(in crate::report) loss: Vec<LossView>,
+    pub(in crate::report) changed: Vec<String>,
     advice: Vec<AdviceView>,
-    steps: Vec<audit::Step>,
-    faults: Vec<audit::Injection>,
-    scope: Vec<(&'static str, String)>,
-    deviations: Vec<(String, String)>,
-    recorder: Vec<[String; 5]>,
-    recorder_total: [String; 4],
-    recorder_note: String,
-    identity: Vec<(&'static str, String)>,
-    machine: Vec<(String, String)>,
-    register: Vec<[String; 3]>,
+    pub(in crate::report) steps: Vec<audit::Step>,
+    pub(in crate::report) faults: Vec<audit::Injection>,
+    pub(in crate::report) scope: Vec<(&'static str, String)>,
+    pub(in crate::report) deviations: Vec<(String, String)>,
+    pub(in crate::report) recorder: Vec<[String; 5]>,
+    pub(in crate::report) recorder_total: [String; 4],
+    pub(in crate::report) recorder_note: String,
+    pub(in crate::report) identity: Vec<(&'static str, String)>,
+    pub(in crate::report) machine: Vec<(String, String)>,
+    pub(in crate::report) register: Vec<[String; 3]>,
     judge: String,
 }
 
@@ -85,10 +85,10 @@ struct PredictionView {
     rule: usize,
 }
 
-struct LossView {
-    cluster: String,
-    sentence: String,
-    rows: Vec<(&'static str, String)>,
+pub(in crate::report) struct LossView {
+    pub(in crate::report) cluster: String,
+    pub(in crate::report) sentence: String,
+    pub(in crate::report) rows: Vec<(&'static str, String)>,
 }
 
 struct AdviceView {
@@ -114,7 +114,7 @@ fn figure_or(value: Option<u64>, reason: Option<&String>) -> String {
 }
 
 /// Builds the page.
-pub(super) fn page(prepared: &Prepared<'_>) -> Page {
+pub(in crate::report) fn page(prepared: &Prepared<'_>) -> Page {
     let Prepared { report, input, lanes } = prepared;
     let lanes = timeline::drawn(lanes);
     let zero = timeline::zero(report, &lanes);
