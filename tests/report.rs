@@ -339,6 +339,7 @@ fn the_figures_of_a_restore_have_their_promised_names() {
             "revisionAfter",
             "revisionsLost",
             "bump",
+            "revisionsReused",
             "apiServersRestarted",
             "ledger",
             "clients",
@@ -362,6 +363,8 @@ fn the_figures_of_a_restore_have_their_promised_names() {
                 "absentObjects",
                 "gone410",
                 "relists",
+                "rvRegressions",
+                "casOnLostState",
                 "errors",
             ],
         );

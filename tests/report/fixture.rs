@@ -617,6 +617,8 @@ fn client(name: &str, kind: ClientKind, operations: [u64; 3]) -> ClientFacts {
         absent_objects: None,
         gone410: 0,
         relists: 0,
+        rv_regressions: None,
+        cas_on_lost_state: None,
         errors: BTreeMap::new(),
         converged_after_ns: None,
         phases: Vec::new(),
@@ -647,6 +649,7 @@ fn facts() -> EtcdRestoreFacts {
         revision_after: 214,
         revisions_lost: Some(251),
         bump: None,
+        revisions_reused: Some(248),
         api_servers_restarted: false,
         restarted: BTreeMap::new(),
         passed_ns: Some((at(24_080), at(24_140))),
@@ -804,6 +807,7 @@ pub fn restore_bump_and_mark() -> Case {
     let facts = &mut judgement.etcd_restore[0];
     facts.bump = Some(1_000_000_000);
     facts.revision_after = 1_000_000_214;
+    facts.revisions_reused = Some(0);
     facts.passed_ns = None;
     for client in facts.clients.iter_mut().filter(|c| c.on_lost_timeline() == Some(true)) {
         client.phases = phases(ObservedView::True);
