@@ -3,6 +3,8 @@
 
 #[path = "support/bare_cluster.rs"]
 mod bare_cluster;
+#[path = "clients/aba.rs"]
+mod aba;
 #[path = "clients/scripted.rs"]
 mod scripted;
 
