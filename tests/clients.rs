@@ -1,10 +1,10 @@
 //! Every client against a real API server and a real etcd: what they record
 //! agrees with etcd while nothing is wrong, and shows what a restore does to them.
 
-#[path = "support/bare_cluster.rs"]
-mod bare_cluster;
 #[path = "clients/aba.rs"]
 mod aba;
+#[path = "support/bare_cluster.rs"]
+mod bare_cluster;
 #[path = "clients/scripted.rs"]
 mod scripted;
 

@@ -50,8 +50,11 @@ async fn a_resource_version_of_the_lost_timeline_is_accepted_once_the_restored_o
     let refused = put(&mut http, "mine", Some(last)).await;
     assert!(refused.is_none_or(|answer| answer.status == 409), "it is not there yet");
     let mut http = cluster.http();
+    // Each with a value of its own: an update that changes nothing is not written.
+    let mut n = 0;
     let reached = loop {
-        let now = revision(&put(&mut http, "theirs", None).await.unwrap());
+        n += 1;
+        let now = revision(&put(&mut http, &format!("theirs-{n}"), None).await.unwrap());
         // Other components write too, so that not every revision is this object's.
         if held.contains(&now) {
             break now;
