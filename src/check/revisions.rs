@@ -47,30 +47,23 @@ pub fn regressions(log: &ClientLog) -> Result<u64, String> {
 }
 
 /// An answer is held against those that had returned when it was asked for: of two that were out
-/// at the same time either may be the later one.
-fn steps_back(mut by_call: Vec<Told>) -> u64 {
-    by_call.sort_by_key(|t| (t.call, t.ret));
-    let mut by_return = by_call.clone();
-    by_return.sort_by_key(|t| t.ret);
-    let (mut returned, mut highest, mut steps) = (0, 0, 0);
-    for told in &by_call {
-        while by_return.get(returned).is_some_and(|r| r.ret <= told.call && !is_same(r, told)) {
-            highest = highest.max(by_return[returned].revision);
-            returned += 1;
-        }
-        if told.revision < highest {
+/// at the same time either may be the later one. After a step back only what returned since counts,
+/// or every request that was out meanwhile would be another step.
+fn steps_back(mut told: Vec<Told>) -> u64 {
+    told.sort_by_key(|t| t.ret);
+    // The highest revision that had been told by each return since the last step back.
+    let mut highest: Vec<(MonoNs, u64)> = Vec::new();
+    let mut steps = 0;
+    for told in &told {
+        let before = highest.partition_point(|(ret, _)| *ret <= told.call);
+        if before.checked_sub(1).is_some_and(|last| highest[last].1 > told.revision) {
             steps += 1;
-            // It counts from its own return on, as any other: until then answers that are out
-            // beside it may still be lower.
-            highest = 0;
+            highest.clear();
         }
+        let so_far = highest.last().map_or(0, |(_, revision)| *revision);
+        highest.push((told.ret, so_far.max(told.revision)));
     }
     steps
-}
-
-/// An event is called and returns at one instant; it must not be held against itself.
-fn is_same(a: &Told, b: &Told) -> bool {
-    a.call == b.call && a.ret == b.ret && a.revision == b.revision
 }
 
 fn told(log: &ClientLog) -> Vec<Told> {
@@ -200,6 +193,8 @@ mod tests {
         assert_eq!(steps(&[(1, 9, 20), (2, 8, 19), (3, 7, 18)]), 0);
         assert_eq!(steps(&[(1, 4, 20), (2, 8, 19), (5, 7, 18)]), 1);
         assert_eq!(steps(&[(1, 2, 100), (3, 20, 30), (4, 6, 20), (5, 9, 25), (7, 10, 21)]), 1);
+        // Two requests that were out over a restore, with answers of before it between their calls.
+        assert_eq!(steps(&[(1, 2, 465), (3, 50, 220), (1, 4, 470), (5, 51, 221), (60, 61, 222)]), 1);
     }
 
     #[test]
