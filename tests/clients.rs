@@ -1,8 +1,12 @@
 //! Every client against a real API server and a real etcd: what they record
 //! agrees with etcd while nothing is wrong, and shows what a restore does to them.
 
+#[path = "clients/aba.rs"]
+mod aba;
 #[path = "support/bare_cluster.rs"]
 mod bare_cluster;
+#[path = "clients/scripted.rs"]
+mod scripted;
 
 use bare_cluster::{API_SERVER, BareCluster, ETCD, Pki, eventually};
 use hyper::Method;
@@ -11,7 +15,9 @@ use quakeproof::client::context::{ClientContext, ClientSignal, Sample};
 use quakeproof::client::failure::FailureClass;
 use quakeproof::client::http::{HttpClient, HttpFailure};
 use quakeproof::client::ledger::Ledger;
-use quakeproof::client::spec::{LedgerWriter, ListReader, ListResourceVersion};
+use quakeproof::client::spec::{
+    CasUpdater, InitialState, LedgerWriter, ListReader, ListResourceVersion, Watcher,
+};
 use quakeproof::clock::{Clock, MonoNs, SystemClock};
 use quakeproof::drill::spec::Client;
 use quakeproof::drill::values::{Rate, Span};
@@ -34,6 +40,8 @@ use tokio_util::sync::CancellationToken;
 const NAMESPACE: &str = "drill";
 const SEED: u64 = 42;
 const BUMP: u64 = 1_000_000_000;
+/// Clients that watch through the API server.
+const WATCHES: [&str; 4] = ["watch", "watch-bookmarks", "watch-list", "reflector"];
 
 /// Clients that run against a cluster until stopped.
 struct Load {
@@ -64,13 +72,22 @@ impl Load {
             Some(Client::ListReader(ListReader { name: String::new(), every, resource_version, limit }))
         };
         let writer = LedgerWriter { name: String::new(), rate: Rate(50) };
+        let bookmarks = Watcher { bookmarks: true, timeout: Some(Span::secs(8)), ..Watcher::default() };
+        let initial_events =
+            Watcher { bookmarks: true, initial: InitialState::WatchList, ..Watcher::default() };
+        let swapper = CasUpdater { name: String::new(), every: Span::millis(100), objects: 5 };
         let kinds = [
             ("writer", ClientKind::LedgerWriter, Some(Client::LedgerWriter(writer)), None),
             ("getter", ClientKind::GetReader, None, Some(50)),
             ("list-unset", ClientKind::ListReader, list(ListResourceVersion::Unset, None), Some(200)),
             ("list-zero", ClientKind::ListReader, list(ListResourceVersion::Zero, None), Some(200)),
             ("list-pages", ClientKind::ListReader, list(ListResourceVersion::Unset, Some(50)), Some(200)),
+            ("list-last-seen", ClientKind::ListReader, list(ListResourceVersion::LastSeen, None), Some(200)),
             ("watch", ClientKind::Watcher, None, None),
+            ("watch-bookmarks", ClientKind::Watcher, Some(Client::Watcher(bookmarks)), None),
+            ("watch-list", ClientKind::Watcher, Some(Client::Watcher(initial_events)), None),
+            ("reflector", ClientKind::Reflector, None, None),
+            ("swapper", ClientKind::CasUpdater, Some(Client::CasUpdater(swapper)), Some(100)),
             ("etcd-watch", ClientKind::EtcdWatcher, None, None),
             ("truth", ClientKind::EtcdTruth, None, Some(250)),
             ("ready", ClientKind::ApiReady, None, Some(100)),
@@ -145,8 +162,7 @@ impl Histories {
         let mut clients = BTreeMap::new();
         for file in std::fs::read_dir(dir.join("histories")).unwrap() {
             let path = file.unwrap().path();
-            let text = std::fs::read_to_string(&path).unwrap();
-            let records: Vec<Record> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+            let records = read_history(&path);
             let client = path.file_stem().unwrap().to_string_lossy().into_owned();
             assert!(matches!(records.first(), Some(Record::Opened { .. })), "{client} opens its history");
             let ops = records.iter().filter(|r| matches!(r, Record::Op(_))).count() as u64;
@@ -250,6 +266,11 @@ impl Histories {
     }
 }
 
+fn read_history(file: &Path) -> Vec<Record> {
+    let text = std::fs::read_to_string(file).unwrap();
+    text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
 /// What was done to the cluster and when.
 struct Restored {
     histories: Histories,
@@ -298,7 +319,8 @@ async fn lose_and_restore(kubernetes: &str, etcd: &str, bump: Option<u64>) -> Re
     eventually("the new timeline passes the old revision", Duration::from_secs(30), passed).await;
     let passed_at = clock.mono();
     // The API server takes seconds to find its own watch on etcd broken, and its caches are filled anew after that.
-    load.heard_above(&["watch", "etcd-watch"], revision_before).await;
+    load.heard_above(&WATCHES, revision_before).await;
+    load.heard_above(&["etcd-watch"], revision_before).await;
     load.acknowledged(60).await;
     load.heard_above(&["list-unset", "list-zero", "list-pages", "truth"], revision_before).await;
     let view_now = match view.list_equals_etcd().await {
@@ -363,6 +385,28 @@ fn assert_baseline_agrees(restored: &Restored) {
     assert_eq!(broken, None);
 }
 
+/// What it holds of the lost timeline is refused, and what it reads then is accepted.
+fn assert_updates_from_the_lost_timeline_are_refused(restored: &Restored) {
+    let ops: Vec<&OpRecord> = restored.histories.ops("swapper").collect();
+    let refused = Outcome::Failed { status: Some(409), reason: "conflict".to_owned() };
+    let conflicts: Vec<usize> = (0..ops.len()).filter(|n| ops[*n].outcome == refused).collect();
+    // One for each of five objects, unless a slow machine did not get round to it before the loss.
+    assert!((1..=5).contains(&conflicts.len()), "{conflicts:?}");
+    for at in conflicts {
+        assert!(ops[at].return_ns > restored.lost_at);
+        let Op::CasUpdate { object, held, .. } = ops[at].op else { panic!("{:?}", ops[at]) };
+        assert_eq!(ops[at + 1].op, Op::CasRead { object });
+        let Outcome::Ok(read) = &ops[at + 1].outcome else { panic!("{:?}", ops[at + 1]) };
+        let read = read.revision.unwrap();
+        assert!(read < held, "{read} is of the snapshot, {held} was lost");
+        let of_object = |op: &&&OpRecord| matches!(op.op, Op::CasUpdate { object: of, .. } if of == object);
+        if let Some(next) = ops[at + 2..].iter().find(of_object) {
+            assert!(matches!(next.op, Op::CasUpdate { held, .. } if held == read), "{next:?}");
+            assert!(matches!(next.outcome, Outcome::Ok(_)), "{next:?}");
+        }
+    }
+}
+
 /// Writes of the new timeline that a watch at the old revision can't see: acknowledged
 /// after the restore with revisions that the lost timeline had used.
 fn hidden(restored: &Restored) -> BTreeMap<u64, u64> {
@@ -375,7 +419,7 @@ fn assert_watches_skip_the_hidden_writes(restored: &Restored) {
     let histories = &restored.histories;
     let hidden = hidden(restored);
     assert!(hidden.len() >= 20, "{} writes reused revisions", hidden.len());
-    for client in ["watch", "etcd-watch"] {
+    for client in WATCHES.into_iter().chain(["etcd-watch"]) {
         let seen = histories.puts(client, restored.served_at, restored.end);
         let overlap: Vec<_> = hidden.keys().filter(|id| seen.contains_key(id)).collect();
         assert_eq!(overlap, Vec::<&u64>::new(), "{client} saw writes below its revision");
@@ -416,7 +460,8 @@ fn lies(restored: &Restored, client: &str) -> (usize, usize) {
 async fn a_restore_without_bump_leaves_watches_and_lists_on_the_lost_timeline() {
     let restored = lose_and_restore("v1.37.2", "v3.7.3", None).await;
     assert_watches_skip_the_hidden_writes(&restored);
-    for client in ["list-unset", "list-zero", "list-pages"] {
+    assert_updates_from_the_lost_timeline_are_refused(&restored);
+    for client in ["list-unset", "list-zero", "list-pages", "list-last-seen"] {
         let (phantom, absent) = lies(&restored, client);
         assert!(phantom > 0 && absent > 0, "{client}: {phantom} phantom, {absent} absent");
     }
@@ -427,6 +472,10 @@ async fn a_restore_without_bump_leaves_watches_and_lists_on_the_lost_timeline() 
 async fn before_consistent_lists_from_cache_only_resource_version_zero_lies() {
     let restored = lose_and_restore("v1.30.4", "v3.5.21", None).await;
     assert_watches_skip_the_hidden_writes(&restored);
+    assert_updates_from_the_lost_timeline_are_refused(&restored);
+    let first = restored.histories.ops("watch-list").next().unwrap();
+    assert!(matches!(first.op, Op::WatchList { .. }));
+    assert_eq!(first.outcome, Outcome::Failed { status: Some(422), reason: "invalid".to_owned() });
     assert_eq!(lies(&restored, "list-unset"), (0, 0));
     assert_eq!(lies(&restored, "list-pages"), (0, 0));
     let (phantom, absent) = lies(&restored, "list-zero");
@@ -475,9 +524,16 @@ async fn a_restore_with_bump_makes_every_watch_start_over_and_converge() {
         let missing: Vec<_> = expected.difference(&ids).collect();
         assert_eq!(missing, Vec::<&u64>::new(), "{client}");
     }
-    for client in ["list-unset", "list-zero", "list-pages"] {
+    for client in ["list-unset", "list-zero", "list-pages", "list-last-seen"] {
         assert_eq!(lies(&restored, client), (0, 0), "{client}");
     }
+    assert_updates_from_the_lost_timeline_are_refused(&restored);
+    assert!(histories.errors("reflector").contains(&410) && newer("reflector").is_some());
+    // It starts over with the state in the watch itself.
+    let begun = histories.ops("watch-list").filter(|op| matches!(op.op, Op::WatchList { .. })).count();
+    assert!(begun >= 2, "{begun} times");
+    let complete = |e: &EventRecord| matches!(e.event, Event::Bookmark { revision, initial_events_end: true } if revision > BUMP);
+    assert!(histories.events("watch-list").any(complete));
 }
 
 #[tokio::test]

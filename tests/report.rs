@@ -426,6 +426,7 @@ fn the_figures_of_a_restore_have_their_promised_names() {
             "revisionAfter",
             "revisionsLost",
             "bump",
+            "revisionsReused",
             "apiServersRestarted",
             "ledger",
             "clients",
@@ -449,6 +450,8 @@ fn the_figures_of_a_restore_have_their_promised_names() {
                 "absentObjects",
                 "gone410",
                 "relists",
+                "rvRegressions",
+                "casOnLostState",
                 "errors",
             ],
         );

@@ -5,19 +5,21 @@ use super::Judge;
 use super::ledger::LedgerAccount;
 use super::lost_timeline::all_seen;
 use super::objectives::NoClientOnLostTimeline;
+use super::revisions;
 use super::seen::{ObservedView, Seen, SeenInPhase, is_judged};
 use crate::clock::{MonoNs, WallTime};
 use crate::drill::spec::Objective;
-use crate::history::record::{ClientKind, Event, Op, Outcome};
-use crate::plan::Plan;
+use crate::history::record::{ClientKind, ENDED_AS_ASKED, Event, Op, Outcome};
+use crate::plan::{Plan, Prediction};
 use crate::provider::component::{ComponentId, Role, StopMethod};
 use crate::timeline::Restored;
 use crate::timeline::boundaries::wall_of;
 use crate::timeline::clients::{ClientLog, ListResult, Listing};
-use crate::timeline::gets::GetAnswer;
+use crate::timeline::gets::{GetAnswer, Right};
 use crate::timeline::phases::{Operations, operations};
 use crate::timeline::samples::STOPPED;
 use crate::timeline::truth::{Side, side};
+use crate::timeline::views::is_watch;
 use crate::timeline::writes::Told;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +43,9 @@ pub struct EtcdRestoreFacts {
     pub revisions_lost: Option<u64>,
     /// Revisions that the restore added; `null`: it was not bumped.
     pub bump: Option<u64>,
+    /// Revision numbers that clients saw with one change before the restore and with another one
+    /// after it. Only changes whose content is in a history count: it is the least number.
+    pub revisions_reused: Option<u64>,
     /// The procedure restarted the API servers.
     pub api_servers_restarted: bool,
     /// How each restarted component was stopped.
@@ -108,6 +113,11 @@ pub struct ClientFacts {
     pub gone410: u64,
     /// Lists of a watcher since the fault.
     pub relists: u64,
+    /// Times that a revision which the client was told went back, over the whole run.
+    pub rv_regressions: Option<u64>,
+    /// Updates since the restore that were accepted though they rested on a resourceVersion of
+    /// the lost timeline.
+    pub cas_on_lost_state: Option<u64>,
     /// Operations and streams since the fault that failed or were not answered, by class.
     pub errors: BTreeMap<String, u64>,
     /// From the restore command to the first instant from which on every view was true.
@@ -124,6 +134,10 @@ impl ClientFacts {
     #[must_use]
     pub fn view(&self) -> ObservedView {
         use ObservedView::{LostTimeline, NotApplicable, Stale, True, Unknown};
+        // What an update has overwritten stays overwritten, whichever phase it fell in.
+        if self.cas_on_lost_state.is_some_and(|updates| updates > 0) {
+            return LostTimeline;
+        }
         [LostTimeline, Stale, Unknown, True]
             .into_iter()
             .find(|view| self.phases.iter().any(|p| p.observed == *view))
@@ -219,6 +233,7 @@ pub fn etcd_restore(judge: &Judge) -> Option<(EtcdRestoreFacts, Vec<PredictionOu
             _ => None,
         },
         bump: restore.bump,
+        revisions_reused: Some(revisions::reused(judge, restored)),
         api_servers_restarted: !api_servers.is_empty()
             && api_servers.iter().all(|c| restore.restarted.contains_key(*c)),
         restarted: restore.restarted.clone(),
@@ -248,7 +263,7 @@ fn client_facts(judge: &Judge, restored: &Restored, command: MonoNs, seen: &[See
         .enumerate()
         .map(|(index, (log, seen))| {
             let kind = log.kind();
-            let watches = matches!(kind, ClientKind::Watcher | ClientKind::EtcdWatcher);
+            let watches = is_watch(kind);
             let most = |figure: fn(&SeenInPhase) -> Option<u64>| seen.phases.iter().filter_map(figure).max();
             let disagree = match kind {
                 ClientKind::ListReader if !gets.is_empty() => Some(disagreeing[index].len() as u64),
@@ -259,6 +274,8 @@ fn client_facts(judge: &Judge, restored: &Restored, command: MonoNs, seen: &[See
                 _ => None,
             };
             let operations = operations(log, judge.boundaries());
+            let regressions = revisions::regressions(log);
+            let on_lost_state = on_lost_state(kind, seen);
             ClientFacts {
                 name: log.name().to_owned(),
                 kind,
@@ -276,29 +293,53 @@ fn client_facts(judge: &Judge, restored: &Restored, command: MonoNs, seen: &[See
                 absent_objects: most(|p| p.absent_objects),
                 gone410: gone(log, fault),
                 relists: if watches { relists(log, fault) } else { 0 },
+                rv_regressions: regressions.as_ref().ok().copied(),
+                cas_on_lost_state: on_lost_state.as_ref().ok().copied(),
                 errors: errors(log, fault),
                 converged_after_ns: seen.converged.as_ref().ok().map(|at| at.since(command)),
                 phases: seen.phases.clone(),
-                reason: why_null(kind, seen),
+                reason: why_null(kind, seen, [regressions.err(), on_lost_state.err()]),
             }
         })
         .collect()
 }
 
-fn why_null(kind: ClientKind, seen: &Seen) -> Option<String> {
+fn why_null(kind: ClientKind, seen: &Seen, others: [Option<String>; 2]) -> Option<String> {
+    let others = others.into_iter().flatten();
     if !is_judged(kind) {
-        return Some("it neither reads nor watches the ledger".to_owned());
+        let first = "it neither reads nor watches the ledger".to_owned();
+        return Some(std::iter::once(first).chain(others).collect::<Vec<_>>().join("; "));
     }
     let unseen = seen.phases.iter().find(|p| p.compared == 0).and_then(|p| p.reason.clone());
     let not_converged = seen.converged.as_ref().err().cloned();
     let inapplicable = match kind {
         ClientKind::GetReader => "it reads single objects: no views, no events",
         ClientKind::ListReader => "it is no watch: no silence, no events; it does not GET",
+        ClientKind::CasUpdater => "it updates single objects of its own: no views, no events, no ledger",
         _ => "it does not GET",
     };
     let reasons: Vec<String> =
-        [Some(inapplicable.to_owned()), unseen, not_converged].into_iter().flatten().collect();
+        [Some(inapplicable.to_owned()), unseen, not_converged].into_iter().flatten().chain(others).collect();
     Some(reasons.join("; "))
+}
+
+/// Updates that were accepted on a state of the lost timeline.
+///
+/// # Errors
+/// Why that can't be told.
+pub(super) fn on_lost_state(kind: ClientKind, seen: &Seen) -> Result<u64, String> {
+    if kind != ClientKind::CasUpdater {
+        return Err("it does not compare and swap".to_owned());
+    }
+    let proven = seen.updates.iter().filter(|u| matches!(u.right, Right::No(_))).count() as u64;
+    let open = seen.updates.iter().find_map(|u| match &u.right {
+        Right::Unjudged(why) => Some(why),
+        _ => None,
+    });
+    match open {
+        Some(why) if proven == 0 => Err(why.clone()),
+        _ => Ok(proven),
+    }
 }
 
 /// Lines of GETs that contradict both the LIST completed just before and the one begun just after.
@@ -396,7 +437,8 @@ fn errors(log: &ClientLog, fault: Option<MonoNs>) -> BTreeMap<String, u64> {
     for (_, op) in log.ops().filter(|(_, op)| fault.is_some_and(|f| op.return_ns >= f)) {
         match &op.outcome {
             // Not there is an answer.
-            Outcome::Failed { status: Some(404), .. } if matches!(op.op, Op::Get { .. }) => {}
+            Outcome::Failed { status: Some(404), .. }
+                if matches!(op.op, Op::Get { .. } | Op::CasRead { .. }) => {}
             Outcome::Unknown { reason } if reason == STOPPED => {}
             Outcome::Failed { reason, .. } | Outcome::Unknown { reason } => count(reason.clone()),
             Outcome::Ok(_) => {}
@@ -405,7 +447,9 @@ fn errors(log: &ClientLog, fault: Option<MonoNs>) -> BTreeMap<String, u64> {
     for (_, event) in log.events().filter(|(_, e)| fault.is_some_and(|f| e.at_ns >= f)) {
         match &event.event {
             Event::Error { code, .. } => count(format!("error-{code}")),
-            Event::Ended { reason } if reason != STOPPED => count(format!("ended-{reason}")),
+            Event::Ended { reason } if reason != STOPPED && reason != ENDED_AS_ASKED => {
+                count(format!("ended-{reason}"))
+            }
             _ => {}
         }
     }
@@ -442,7 +486,7 @@ fn predictions(judge: &Judge, facts: &EtcdRestoreFacts) -> Vec<PredictionOutcome
                 source: prediction.source.clone(),
             });
         }
-        if matches!(client.kind, ClientKind::Watcher | ClientKind::EtcdWatcher) {
+        if is_watch(client.kind) {
             let said = |gone: bool| if gone { "ends with 410" } else { "does not end with 410" };
             let incomplete =
                 judge.logs.iter().find(|l| l.name() == client.name).and_then(ClientLog::incomplete);
@@ -459,6 +503,31 @@ fn predictions(judge: &Judge, facts: &EtcdRestoreFacts) -> Vec<PredictionOutcome
                 source: prediction.source.clone(),
             });
         }
+        if let Some(log) = judge.logs.iter().find(|l| l.name() == client.name) {
+            rows.extend(prediction.refusals.iter().map(|(class, met)| refusal(log, class, *met, prediction)));
+        }
     }
     rows
+}
+
+/// Whether a refusal that the plan names was met, at any time of the run.
+fn refusal(log: &ClientLog, class: &str, predicted: bool, prediction: &Prediction) -> PredictionOutcome {
+    let times = log
+        .ops()
+        .filter(|(_, op)| matches!(&op.outcome, Outcome::Failed { reason, .. } if reason == class))
+        .count();
+    let incomplete = log.incomplete().filter(|_| times == 0);
+    PredictionOutcome {
+        subject: log.name().to_owned(),
+        what: format!("refused as `{class}`"),
+        predicted: if predicted { "at least once" } else { "never" }.to_owned(),
+        observed: match (&incomplete, times) {
+            (Some(why), _) => format!("unknown: {why}"),
+            (None, 0) => "never".to_owned(),
+            (None, 1) => "once".to_owned(),
+            (None, times) => format!("{times} times"),
+        },
+        agrees: incomplete.is_none().then_some((times > 0) == predicted),
+        source: prediction.source.clone(),
+    }
 }

@@ -4,21 +4,25 @@
 //! one that goes on after a short silence may have skipped objects for good.
 
 use super::coverage::{cut_short, too_little};
-use super::seen::{ObservedView, Seen, is_judged, seen};
+use super::facts::on_lost_state;
+use super::seen::{ObservedView, Seen, accepted_on_lost_state, is_judged, seen};
 use super::window::{Phase, Windows};
 use super::{Finding, Judge, Verdict};
 use crate::check::objectives::NoClientOnLostTimeline;
 use crate::history::record::ClientKind;
 use crate::plan::PlannedObjective;
+use crate::timeline::gets::Right;
 
 /// Clients whose evidence the objective rests on.
-const RESTS_ON: [ClientKind; 6] = [
+const RESTS_ON: [ClientKind; 8] = [
     ClientKind::LedgerWriter,
     ClientKind::GetReader,
     ClientKind::ListReader,
     ClientKind::Watcher,
     ClientKind::EtcdWatcher,
     ClientKind::EtcdTruth,
+    ClientKind::CasUpdater,
+    ClientKind::Reflector,
 ];
 
 /// What every planned client saw, in the plan's order.
@@ -46,6 +50,22 @@ pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &NoClientOnLo
     let total = judged().count() as u64;
     let (mut wrong, mut unknown) = (Vec::new(), Vec::new());
     for (log, seen) in judged() {
+        if log.kind() == ClientKind::CasUpdater {
+            // Also while clients may still be converging: what was overwritten stays so.
+            match on_lost_state(log.kind(), seen) {
+                Ok(0) => {}
+                Ok(updates) => {
+                    wrong.push(format!("{} ({})", log.name(), accepted_on_lost_state(updates)));
+                    let lines = seen.updates.iter().filter(|u| matches!(u.right, Right::No(_)));
+                    finding.evidence.extend(lines.map(|u| u.line.clone()));
+                    continue;
+                }
+                Err(why) => {
+                    unknown.push(format!("{}: {why}", log.name()));
+                    continue;
+                }
+            }
+        }
         if let Some(phase) = seen.phases.iter().find(|p| p.is_wrong()) {
             let phases: Vec<&str> =
                 seen.phases.iter().filter(|p| p.is_wrong()).map(|p| p.phase.words()).collect();

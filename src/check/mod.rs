@@ -10,6 +10,7 @@ pub mod ledger;
 pub mod lost_timeline;
 pub mod objectives;
 pub mod recorder;
+pub mod revisions;
 pub mod rpo;
 pub mod rto;
 pub mod seen;

@@ -5,6 +5,7 @@ use super::window::{Phase, Window, Windows};
 use crate::clock::MonoNs;
 use crate::history::record::ClientKind;
 use crate::timeline::Restored;
+use crate::timeline::cas::{CasAnswer, updates};
 use crate::timeline::clients::ClientLog;
 use crate::timeline::gets::{GetAnswer, Right, gets};
 use crate::timeline::sustained::GAP_INTERVALS;
@@ -114,6 +115,8 @@ pub struct Seen {
     pub views: Vec<View>,
     /// Answers of get readers.
     pub gets: Vec<GetAnswer>,
+    /// Updates of clients that compare and swap.
+    pub updates: Vec<CasAnswer>,
     /// Both phases; empty for clients without views.
     pub phases: Vec<SeenInPhase>,
     /// The first instant from which on every compared view was true; `Err` says why there is none.
@@ -123,15 +126,15 @@ pub struct Seen {
 /// The client's answers can show which timeline it is on.
 #[must_use]
 pub fn is_judged(kind: ClientKind) -> bool {
-    holds_views(kind) || kind == ClientKind::GetReader
+    holds_views(kind) || matches!(kind, ClientKind::GetReader | ClientKind::CasUpdater)
 }
 
 /// Looks at everything that a client saw since the restore.
 #[must_use]
 pub fn seen(log: &ClientLog, restored: Option<&Restored>, windows: &Windows, max_lag_ns: u64) -> Seen {
-    let (views, gets) = match restored {
-        Some(restored) => (views(log, restored), gets(log, restored)),
-        None => (Vec::new(), Vec::new()),
+    let (views, gets, updates) = match restored {
+        Some(restored) => (views(log, restored), gets(log, restored), updates(log, restored)),
+        None => (Vec::new(), Vec::new(), Vec::new()),
     };
     let truth = restored.and_then(|r| r.truth.as_ref().ok());
     let phases = if is_judged(log.kind()) {
@@ -144,10 +147,16 @@ pub fn seen(log: &ClientLog, restored: Option<&Restored>, windows: &Windows, max
                 Window::Unknown(why) => SeenInPhase::empty(phase, ObservedView::Unknown, Some(why.clone())),
                 Window::Of(from, to) => {
                     let scope = Scope { phase, from: *from, to: *to, max_lag_ns, log, truth };
-                    if log.kind() == ClientKind::GetReader {
-                        scope.of_gets(&gets)
-                    } else {
-                        scope.of_views(&views)
+                    match log.kind() {
+                        ClientKind::GetReader => {
+                            let mut seen = scope.of_answers(gets.iter().map(|g| (g.call, &g.right, &g.line)));
+                            seen.stale_reads = (seen.compared > 0).then_some(seen.false_views);
+                            seen
+                        }
+                        ClientKind::CasUpdater => {
+                            scope.of_answers(updates.iter().map(|u| (u.call, &u.right, &u.line)))
+                        }
+                        _ => scope.of_views(&views),
                     }
                 }
             })
@@ -155,8 +164,8 @@ pub fn seen(log: &ClientLog, restored: Option<&Restored>, windows: &Windows, max
     } else {
         Vec::new()
     };
-    let converged = converged(log, &views, &gets);
-    Seen { views, gets, phases, converged }
+    let converged = converged(log, &views, &gets, &updates);
+    Seen { views, gets, updates, phases, converged }
 }
 
 struct Scope<'a> {
@@ -214,16 +223,17 @@ impl Scope<'_> {
         truth.acked_by(long_ago).is_some_and(|acked| acked > revision)
     }
 
-    fn of_gets(&self, gets: &[GetAnswer]) -> SeenInPhase {
+    /// Answers about single objects: when each was asked for, whether it was right, its record.
+    fn of_answers<'a>(&self, answers: impl Iterator<Item = (MonoNs, &'a Right, &'a String)>) -> SeenInPhase {
         let mut seen = SeenInPhase::empty(self.phase, ObservedView::Unknown, None);
         let mut instants = Vec::new();
         let mut why_unjudged = None;
-        for get in gets.iter().filter(|g| self.covers(g.call)) {
-            match &get.right {
+        for (call, right, line) in answers.filter(|(call, ..)| self.covers(*call)) {
+            match right {
                 Right::Yes => {}
                 Right::No(_) => {
                     seen.false_views += 1;
-                    seen.first_wrong.get_or_insert(get.line.clone());
+                    seen.first_wrong.get_or_insert(line.clone());
                 }
                 Right::NoAnswer { reason, .. } => {
                     why_unjudged.get_or_insert(format!("no answer ({reason})"));
@@ -236,8 +246,7 @@ impl Scope<'_> {
                 }
             }
             seen.compared += 1;
-            instants.push(get.call);
-            seen.stale_reads = Some(seen.false_views);
+            instants.push(call);
         }
         self.conclude(seen, &instants, why_unjudged)
     }
@@ -262,8 +271,12 @@ impl Scope<'_> {
     }
 
     fn wrong_in_words(&self, seen: &SeenInPhase) -> String {
-        if self.log.kind() == ClientKind::GetReader {
-            return format!("{} of {} answers contradict etcd's state", seen.false_views, seen.compared);
+        match self.log.kind() {
+            ClientKind::GetReader => {
+                return format!("{} of {} answers contradict etcd's state", seen.false_views, seen.compared);
+            }
+            ClientKind::CasUpdater => return accepted_on_lost_state(seen.false_views),
+            _ => {}
         }
         format!(
             "{} of {} views were not etcd's state: up to {} objects that etcd does not have, up to {} missing",
@@ -289,18 +302,23 @@ impl Scope<'_> {
 }
 
 /// From when on everything that the client saw was true.
-fn converged(log: &ClientLog, views: &[View], gets: &[GetAnswer]) -> Result<MonoNs, String> {
+fn converged(
+    log: &ClientLog,
+    views: &[View],
+    gets: &[GetAnswer],
+    updates: &[CasAnswer],
+) -> Result<MonoNs, String> {
     if !is_judged(log.kind()) {
         return Err("it has no view".to_owned());
     }
     let mut judged: Vec<(MonoNs, bool)> = views
         .iter()
         .filter_map(|v| v.difference().map(|d| (v.ret, !d.is_false())))
-        .chain(gets.iter().filter_map(|g| match g.right {
-            Right::Yes => Some((g.ret, true)),
-            Right::No(_) => Some((g.ret, false)),
-            _ => None,
-        }))
+        .chain(gets.iter().filter_map(|g| told(g.ret, &g.right)))
+        // An update that is accepted, and rightly so, shows that the client holds what is there.
+        .chain(
+            updates.iter().filter_map(|u| told(u.ret, &u.right).map(|(at, right)| (at, right && u.accepted))),
+        )
         .collect();
     judged.sort_unstable();
     if judged.is_empty() {
@@ -311,4 +329,19 @@ fn converged(log: &ClientLog, views: &[View], gets: &[GetAnswer]) -> Result<Mono
         .get(first_true)
         .map(|(at, _)| *at)
         .ok_or_else(|| "its last view was still not etcd's state".to_owned())
+}
+
+fn told(ret: MonoNs, right: &Right) -> Option<(MonoNs, bool)> {
+    match right {
+        Right::Yes => Some((ret, true)),
+        Right::No(_) => Some((ret, false)),
+        _ => None,
+    }
+}
+
+/// In words: so many updates rested on a state that no longer exists.
+#[must_use]
+pub fn accepted_on_lost_state(updates: u64) -> String {
+    let updates = if updates == 1 { "1 update".to_owned() } else { format!("{updates} updates") };
+    format!("{updates} accepted that rested on a resourceVersion of the lost timeline")
 }

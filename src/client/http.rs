@@ -69,10 +69,10 @@ pub fn failed_read(result: &Result<HttpAnswer, HttpFailure>) -> Outcome {
     }
 }
 
-/// Outcome of a create of a unique name without a good answer. A 5xx may hide
-/// that it took effect; and a unique name that exists already can only be ours.
+/// Outcome of a write without a good answer. A 5xx may hide that it took effect; and
+/// a unique name that exists already can only be ours.
 #[must_use]
-pub fn failed_create(result: &Result<HttpAnswer, HttpFailure>) -> Outcome {
+pub fn failed_write(result: &Result<HttpAnswer, HttpFailure>) -> Outcome {
     match result {
         Ok(answer) => match answer.refusal() {
             class if answer.status >= 500 || class == FailureClass::AlreadyExists => {

@@ -2,7 +2,7 @@
 
 use super::connection::{Connector, Protocol};
 use super::context::ClientContext;
-use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_create, stopped};
+use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_write, stopped};
 use super::ledger::{object_name, value_of};
 use super::objects::ConfigMap;
 use super::session::{Broken, Session, Setup, Timing, timed};
@@ -105,7 +105,7 @@ fn record(session: &mut Session, setup: &Setup, returned: Returned) -> Result<Ht
             let revision = created.and_then(|c| c.metadata.revision());
             Outcome::Ok(Answer { revision, ..Answer::default() })
         }
-        Some(result) => failed_create(&result),
+        Some(result) => failed_write(&result),
     };
     let acknowledged = matches!(outcome, Outcome::Ok(_));
     session.op(timing, Op::Create { id }, outcome)?;

@@ -20,14 +20,38 @@ pub struct ListRequest<'a> {
     pub namespace: &'a str,
     /// The resourceVersion parameter; `None`: not sent.
     pub resource_version: Option<&'a str>,
+    /// Sent with `resourceVersionMatch=NotOlderThan`. Without it a limit makes the API server take
+    /// the resourceVersion for the exact one that is wanted.
+    pub not_older_than: bool,
     /// Objects per page; `None`: one page.
     pub limit: Option<u32>,
     /// When the first page was due.
     pub due: Option<MonoNs>,
 }
 
-/// Makes a LIST. Returns the list's resourceVersion, or `None` when a page
-/// failed; the pages before it are recorded all the same.
+/// What came of a LIST.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// Every page arrived; the resourceVersion of the last one.
+    At(u64),
+    /// A page was refused, and with this status.
+    Refused(u16),
+    /// A page was not answered, or can't be read.
+    Unanswered,
+}
+
+impl Listed {
+    /// The list's resourceVersion.
+    #[must_use]
+    pub fn revision(self) -> Option<u64> {
+        match self {
+            Self::At(revision) => Some(revision),
+            Self::Refused(_) | Self::Unanswered => None,
+        }
+    }
+}
+
+/// Makes a LIST. When a page fails, the pages before it are recorded all the same.
 ///
 /// # Errors
 /// When the history can't be written.
@@ -35,7 +59,7 @@ pub async fn list(
     session: &mut Session,
     http: &mut HttpClient,
     request: ListRequest<'_>,
-) -> Result<Option<u64>, Broken> {
+) -> Result<Listed, Broken> {
     let number = session.next_seq();
     let mut token = String::new();
     let mut page = 0;
@@ -55,14 +79,18 @@ pub async fn list(
         };
         match read {
             Err(outcome) => {
+                let listed = match &outcome {
+                    Outcome::Failed { status: Some(status), .. } => Listed::Refused(*status),
+                    _ => Listed::Unanswered,
+                };
                 session.op(timing, op, outcome)?;
-                return Ok(None);
+                return Ok(listed);
             }
             Ok((answer, next)) => {
-                let revision = answer.revision;
+                let listed = answer.revision.map_or(Listed::Unanswered, Listed::At);
                 session.op(timing, op, Outcome::Ok(answer))?;
                 if next.is_empty() {
-                    return Ok(revision);
+                    return Ok(listed);
                 }
                 token = next;
                 page += 1;
@@ -72,7 +100,7 @@ pub async fn list(
 }
 
 /// What a page says and the token of the next one; `None` when it can't be read.
-fn read_page(body: &[u8]) -> Option<(Answer, String)> {
+pub(super) fn read_page(body: &[u8]) -> Option<(Answer, String)> {
     let list: List<'_> = serde_json::from_slice(body).ok()?;
     let revision = list.metadata.revision()?;
     let ids = list.items.iter().filter_map(|item| id_of(&item.metadata.name)).collect();
@@ -99,6 +127,9 @@ fn path_of(request: &ListRequest<'_>, token: &str) -> String {
         }
     } else if let Some(version) = request.resource_version {
         path.push_str(&format!("resourceVersion={version}"));
+        if request.not_older_than {
+            path.push_str("&resourceVersionMatch=NotOlderThan");
+        }
     }
     path.truncate(path.trim_end_matches(['&', '?']).len());
     path
@@ -110,12 +141,22 @@ mod tests {
 
     #[test]
     fn a_continuation_is_asked_for_without_a_resource_version() {
-        let mut request = ListRequest { namespace: "n", resource_version: Some("0"), limit: None, due: None };
+        let mut request = ListRequest {
+            namespace: "n",
+            resource_version: Some("0"),
+            not_older_than: false,
+            limit: None,
+            due: None,
+        };
         assert_eq!(path_of(&request, ""), "/api/v1/namespaces/n/configmaps?resourceVersion=0");
         request.limit = Some(500);
         assert_eq!(path_of(&request, "a&b"), "/api/v1/namespaces/n/configmaps?limit=500&continue=a%26b");
         request = ListRequest { resource_version: None, limit: None, ..request };
         assert_eq!(path_of(&request, ""), "/api/v1/namespaces/n/configmaps");
+        request =
+            ListRequest { resource_version: Some("17"), not_older_than: true, limit: Some(5), ..request };
+        let asked = "limit=5&resourceVersion=17&resourceVersionMatch=NotOlderThan";
+        assert_eq!(path_of(&request, ""), format!("/api/v1/namespaces/n/configmaps?{asked}"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Clients under test, one file per kind. None retries behind its recorder.
 
+pub mod cas_updater;
 pub mod connection;
 pub mod context;
 pub mod etcd_watcher;
@@ -12,9 +13,12 @@ pub mod list;
 pub mod list_reader;
 pub mod objects;
 pub mod pace;
+pub mod recorded_transport;
+pub mod reflector;
 pub mod secret_reader;
 pub mod session;
 pub mod spec;
+pub mod watch_line;
 pub mod watcher;
 
 use crate::history::record::ClientKind;
@@ -35,5 +39,7 @@ pub fn spawn(ctx: ClientContext) -> JoinHandle<()> {
         ClientKind::EtcdTruth => tokio::spawn(probe::truth::run(ctx)),
         ClientKind::ApiReady => tokio::spawn(probe::ready::run(ctx)),
         ClientKind::LeaderLease => tokio::spawn(probe::lease::run(ctx)),
+        ClientKind::CasUpdater => tokio::spawn(cas_updater::run(ctx)),
+        ClientKind::Reflector => tokio::spawn(reflector::run(ctx)),
     }
 }

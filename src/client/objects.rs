@@ -19,6 +19,7 @@ pub struct Meta<'a> {
     /// Token for the next page; empty on the last one.
     #[serde(borrow, rename = "continue")]
     pub continue_token: Cow<'a, str>,
+    annotations: Annotations,
 }
 
 impl Meta<'_> {
@@ -27,6 +28,20 @@ impl Meta<'_> {
     pub fn revision(&self) -> Option<u64> {
         self.resource_version.parse().ok()
     }
+
+    /// It ends the initial events of a watch that began with them.
+    #[must_use]
+    pub fn ends_initial_events(&self) -> bool {
+        self.annotations.initial_events_end.is_some()
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Annotations {
+    // Present is what counts; its value is `true`.
+    #[serde(rename = "k8s.io/initial-events-end")]
+    initial_events_end: Option<serde::de::IgnoredAny>,
 }
 
 /// A ConfigMap of the ledger.

@@ -3,7 +3,7 @@
 
 use super::context::ClientContext;
 use super::failure::FailureClass;
-use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_create, failed_read, stopped};
+use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, failed_write, stopped};
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
 use crate::history::record::{Answer, Op, Outcome};
@@ -68,7 +68,7 @@ fn created(result: &Result<HttpAnswer, HttpFailure>) -> Outcome {
         Ok(answer) if answer.is_success() || answer.refusal() == FailureClass::AlreadyExists => {
             Outcome::Ok(Answer::default())
         }
-        _ => failed_create(result),
+        _ => failed_write(result),
     }
 }
 

@@ -4,7 +4,7 @@ use super::connection::BadIdentity;
 use super::context::{ClientContext, ClientSignal, Sample};
 use super::ledger::Ledger;
 use crate::clock::{BootId, Clock, MonoNs};
-use crate::history::record::{ClientKind, Event, EventRecord, Op, OpRecord, Outcome, Record};
+use crate::history::record::{ClientKind, ENDED_AS_ASKED, Event, EventRecord, Op, OpRecord, Outcome, Record};
 use crate::history::recorder::Recorder;
 use crate::load::pacer::Account;
 use crate::plan::PlannedClient;
@@ -115,7 +115,9 @@ impl Session {
             | ClientKind::Watcher
             | ClientKind::SecretReader
             | ClientKind::ApiReady
-            | ClientKind::LeaderLease => "api",
+            | ClientKind::LeaderLease
+            | ClientKind::CasUpdater
+            | ClientKind::Reflector => "api",
         };
         let opened = Record::Opened {
             client: planned.name.clone(),
@@ -197,7 +199,11 @@ impl Session {
             }
             Outcome::Ok(answer) => (Sample::Ok, answer.revision),
             // An answer: whether the object should be there is for the judge to say.
-            Outcome::Failed { status: Some(404), .. } if matches!(op, Op::Get { .. }) => (Sample::Ok, None),
+            Outcome::Failed { status: Some(404), .. }
+                if matches!(op, Op::Get { .. } | Op::CasRead { .. }) =>
+            {
+                (Sample::Ok, None)
+            }
             Outcome::Failed { reason, .. } => (Sample::Failed(reason.clone()), None),
             Outcome::Unknown { reason } => (Sample::Unknown(reason.clone()), None),
         };
@@ -222,10 +228,13 @@ impl Session {
     pub fn event(&mut self, stream: u64, event: Event) -> Result<(), Broken> {
         let at = self.clock.mono();
         let (sample, revision) = match &event {
-            Event::Put { revision, .. } | Event::Delete { revision, .. } | Event::Other { revision } => {
-                (Sample::Ok, Some(*revision))
-            }
+            Event::Put { revision, .. }
+            | Event::Delete { revision, .. }
+            | Event::Other { revision }
+            | Event::Bookmark { revision, .. } => (Sample::Ok, Some(*revision)),
+            Event::Store { revision, .. } => (Sample::Ok, *revision),
             Event::Error { code, .. } => (Sample::Failed(format!("error-{code}")), None),
+            Event::Ended { reason } if reason == ENDED_AS_ASKED => (Sample::Ok, None),
             Event::Ended { reason } => (Sample::Failed(format!("ended-{reason}")), None),
         };
         self.recorder.event(EventRecord { stream, boot: self.boot.clone(), at_ns: at, event })?;

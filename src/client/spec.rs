@@ -52,10 +52,14 @@ pub enum ListResourceVersion {
     /// `0`: any state will do, the cache answers.
     #[serde(rename = "0")]
     Zero,
+    /// That of the last list, as `resourceVersionMatch=NotOlderThan`. After a refusal as too
+    /// large (504) or too old (410) the next list goes without one, as client-go's does.
+    #[serde(rename = "lastSeen")]
+    LastSeen,
 }
 
-/// A plain WATCH through the API server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// A WATCH through the API server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Watcher {
     /// kebab-case name, unique in the drill.
@@ -63,6 +67,34 @@ pub struct Watcher {
     /// From where a broken watch goes on.
     #[serde(default)]
     pub resume: Resume,
+    /// Asks for bookmarks (`allowWatchBookmarks`) and goes on from their resourceVersion too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bookmarks: bool,
+    /// How it gets the state that the watch goes on from.
+    #[serde(default, skip_serializing_if = "InitialState::is_list")]
+    pub initial: InitialState,
+    /// Asked of the server as `timeoutSeconds`, whole seconds from 5 s to 24 h: the stream ends in
+    /// order then and is opened anew. An API server sends a bookmark shortly before. Absent: 24 h.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+}
+
+/// How a watcher gets the state that its watch goes on from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum InitialState {
+    /// By a LIST.
+    #[default]
+    List,
+    /// By the watch itself (`sendInitialEvents=true`, `resourceVersionMatch=NotOlderThan`, bookmarks).
+    /// Where the server refuses that as invalid it lists from then on, as client-go does.
+    WatchList,
+}
+
+impl InitialState {
+    fn is_list(&self) -> bool {
+        *self == Self::List
+    }
 }
 
 /// From where a broken watch goes on.
@@ -89,6 +121,34 @@ pub struct SecretReader {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EtcdWatcher {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+}
+
+/// Updates objects of its own by PUT, each with a unique value and the resourceVersion that it
+/// holds. It goes on with what it holds whatever happens, and reads anew only when it is refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CasUpdater {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time between two updates; the objects take turns.
+    pub every: Span,
+    /// Number of objects.
+    #[schemars(range(min = 1, max = 100))]
+    #[serde(default = "default_objects")]
+    pub objects: u32,
+}
+
+fn default_objects() -> u32 {
+    5
+}
+
+/// The watcher and reflector of the kube crate with its default backoff: its own rules for
+/// retries and relists are what is tested. Every request that it makes is recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Reflector {
     /// kebab-case name, unique in the drill.
     pub name: String,
 }

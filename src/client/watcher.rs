@@ -1,24 +1,30 @@
-//! A plain WATCH through the API server that goes on from its last resourceVersion.
+//! A WATCH through the API server that goes on from its last resourceVersion.
 
 use super::context::ClientContext;
 use super::failure::FailureClass;
 use super::http::{HttpAnswer, HttpClient, HttpFailure, Lines, Streamed, failed_read, stopped};
-use super::ledger::id_of;
 use super::list::{ListRequest, list};
-use super::objects::WatchLine;
 use super::session::{ATTEMPT_EVERY, Broken, Session, Setup};
-use crate::history::record::{Answer, Event, Op, Outcome};
+use super::spec::{InitialState, Watcher};
+use super::watch_line::event_of;
+use crate::clock::{Clock, MonoNs};
+use crate::drill::spec::Client;
+use crate::history::record::{Answer, ENDED_AS_ASKED, Event, Op, Outcome};
 use crate::load::pacer::{Account, until};
 use std::time::Duration;
 
 /// A watch that is not accepted within this is given up and tried anew.
 pub const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Asked of the server, so that it does not end the watch by itself during a drill.
-const TIMEOUT_SECONDS: u32 = 86_400;
+/// Asked of the server where the drill names no other time, so that it does not end the watch by
+/// itself during a drill.
+const TIMEOUT: Duration = Duration::from_secs(86_400);
 
-/// Lists, watches from there, and goes on from the last resourceVersion seen
-/// whenever the watch ends; a 410 makes it list again.
+/// A server's clock for the time asked for may have begun this much before the answer was here.
+const EARLY: Duration = Duration::from_secs(1);
+
+/// Gets the state, watches from there, and goes on from the last resourceVersion seen
+/// whenever the watch ends; a 410 makes it get the state anew.
 pub async fn run(ctx: ClientContext) {
     if let Some((mut session, setup)) = Session::open(ctx) {
         let end = watch(&mut session, &setup).await;
@@ -28,8 +34,39 @@ pub async fn run(ctx: ClientContext) {
     }
 }
 
+/// What is asked of the server.
+struct Manner {
+    bookmarks: bool,
+    initial: InitialState,
+    timeout: Duration,
+}
+
+impl Manner {
+    fn of(setup: &Setup) -> Self {
+        let spec = match &setup.planned.spec {
+            Some(Client::Watcher(spec)) => spec.clone(),
+            _ => Watcher::default(),
+        };
+        let timeout = spec.timeout.map_or(TIMEOUT, |timeout| timeout.0);
+        Self { bookmarks: spec.bookmarks, initial: spec.initial, timeout }
+    }
+
+    /// Path of a watch from a resourceVersion, or of one that begins with the state.
+    fn path(&self, namespace: &str, from: Option<u64>) -> String {
+        let seconds = self.timeout.as_secs();
+        let rest = match from {
+            Some(from) => format!("resourceVersion={from}&allowWatchBookmarks={}", self.bookmarks),
+            None => "resourceVersion=&resourceVersionMatch=NotOlderThan&sendInitialEvents=true\
+                     &allowWatchBookmarks=true"
+                .to_owned(),
+        };
+        format!("/api/v1/namespaces/{namespace}/configmaps?watch=1&{rest}&timeoutSeconds={seconds}")
+    }
+}
+
 async fn watch(session: &mut Session, setup: &Setup) -> Result<(), Broken> {
     let mut http = HttpClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
+    let mut manner = Manner::of(setup);
     let stop = session.stop();
     let mut last_seen = None;
     let mut stream = 0;
@@ -41,63 +78,77 @@ async fn watch(session: &mut Session, setup: &Setup) -> Result<(), Broken> {
             () = until(session.clock(), next_attempt) => {}
         }
         next_attempt = session.clock().mono().plus(ATTEMPT_EVERY.as_nanos() as u64);
-        let Some(from) = last_seen else {
-            let namespace = &setup.namespace;
-            let request = ListRequest { namespace, resource_version: None, limit: None, due: None };
-            last_seen = list(session, &mut http, request).await?;
+        if last_seen.is_none() && manner.initial == InitialState::List {
+            last_seen = list_anew(session, &mut http, &setup.namespace).await?;
             // A watch follows its list at once.
             next_attempt = if last_seen.is_some() { session.clock().mono() } else { next_attempt };
             continue;
-        };
-        let opened = open(session, &mut http, &setup.namespace, stream, from).await?;
-        last_seen = match opened {
-            Opened::Accepted(lines) => follow(session, lines, stream, from).await?,
-            Opened::Gone => None,
-            Opened::Failed => Some(from),
+        }
+        let path = manner.path(&setup.namespace, last_seen);
+        last_seen = match open(session, &mut http, &path, stream, last_seen).await? {
+            Opened::Accepted(lines) => {
+                let ends = session.clock().mono().plus(as_ns(manner.timeout.saturating_sub(EARLY)));
+                follow(session, lines, stream, last_seen, ends).await?
+            }
+            Opened::Refused(410) => None,
+            Opened::Refused(422) if last_seen.is_none() => {
+                manner.initial = InitialState::List;
+                None
+            }
+            Opened::Refused(_) | Opened::Failed => last_seen,
         };
         stream += 1;
     }
 }
 
+async fn list_anew(
+    session: &mut Session,
+    http: &mut HttpClient,
+    namespace: &str,
+) -> Result<Option<u64>, Broken> {
+    let request =
+        ListRequest { namespace, resource_version: None, not_older_than: false, limit: None, due: None };
+    Ok(list(session, http, request).await?.revision())
+}
+
 enum Opened {
     Accepted(Lines),
-    Gone,
+    Refused(u16),
     Failed,
 }
 
 async fn open(
     session: &mut Session,
     http: &mut HttpClient,
-    namespace: &str,
+    path: &str,
     stream: u64,
-    from: u64,
+    from: Option<u64>,
 ) -> Result<Opened, Broken> {
-    let path = format!(
-        "/api/v1/namespaces/{namespace}/configmaps?watch=1&resourceVersion={from}\
-         &allowWatchBookmarks=false&timeoutSeconds={TIMEOUT_SECONDS}"
-    );
-    let (timing, result) = session.timed(None, http.stream(&path, DEADLINE)).await;
+    let (timing, result) = session.timed(None, http.stream(path, DEADLINE)).await;
     let (opened, outcome) = match result {
         None => (Opened::Failed, stopped()),
         Some(Ok(Streamed::Accepted(lines))) => (Opened::Accepted(lines), Outcome::Ok(Answer::default())),
         Some(Ok(Streamed::Refused(answer))) => refused(Ok(answer)),
         Some(Err(failure)) => refused(Err(failure)),
     };
-    session.op(timing, Op::Watch { stream, from }, outcome)?;
+    let op = from.map_or(Op::WatchList { stream }, |from| Op::Watch { stream, from });
+    session.op(timing, op, outcome)?;
     Ok(opened)
 }
 
 fn refused(result: Result<HttpAnswer, HttpFailure>) -> (Opened, Outcome) {
-    let gone = matches!(&result, Ok(answer) if answer.status == 410);
-    (if gone { Opened::Gone } else { Opened::Failed }, failed_read(&result))
+    let opened = result.as_ref().map_or(Opened::Failed, |answer| Opened::Refused(answer.status));
+    (opened, failed_read(&result))
 }
 
-/// Records a stream to its end. Returns the revision to go on from, `None` after a 410.
+/// Records a stream to its end. Returns the revision to go on from: `None` after a 410, and for
+/// a stream that was to begin with the state and ended before it was through with that.
 async fn follow(
     session: &mut Session,
     mut lines: Lines,
     stream: u64,
-    from: u64,
+    from: Option<u64>,
+    ends: MonoNs,
 ) -> Result<Option<u64>, Broken> {
     let stop = session.stop();
     let mut last_seen = from;
@@ -107,7 +158,7 @@ async fn follow(
             () = stop.cancelled() => Err(FailureClass::Stopped.as_str()),
             line = lines.next() => match line {
                 Ok(Some(line)) => Ok(line),
-                Ok(None) => Err("eof"),
+                Ok(None) => Err(ended(session.clock(), ends)),
                 Err(class) => Err(class.as_str()),
             },
         };
@@ -117,35 +168,36 @@ async fn follow(
         };
         match &event {
             Event::Put { revision, .. } | Event::Delete { revision, .. } | Event::Other { revision } => {
-                last_seen = *revision;
+                // Initial events come in no order, and are of no use until they are complete.
+                last_seen = last_seen.map(|_| *revision);
+            }
+            Event::Bookmark { revision, initial_events_end } => {
+                if last_seen.is_some() || *initial_events_end {
+                    last_seen = Some(*revision);
+                }
             }
             Event::Error { code, .. } => {
-                let next = (*code != 410).then_some(last_seen);
+                let next = last_seen.filter(|_| *code != 410);
                 session.event(stream, event)?;
                 session.event(stream, Event::Ended { reason: "error".to_owned() })?;
                 return Ok(next);
             }
-            Event::Ended { .. } => {
+            Event::Ended { .. } | Event::Store { .. } => {
                 session.event(stream, event)?;
-                return Ok(Some(last_seen));
+                return Ok(last_seen);
             }
         }
         session.event(stream, event)?;
     }
 }
 
-fn event_of(line: &[u8]) -> Event {
-    let malformed = || Event::Ended { reason: FailureClass::Malformed.to_string() };
-    let Ok(line) = serde_json::from_slice::<WatchLine<'_>>(line) else { return malformed() };
-    if line.kind == "ERROR" {
-        return Event::Error { code: line.object.code, message: line.object.message.into_owned() };
-    }
-    let Some(revision) = line.object.metadata.revision() else { return malformed() };
-    match (line.kind.as_ref(), id_of(&line.object.metadata.name)) {
-        ("ADDED" | "MODIFIED", Some(id)) => Event::Put { id, revision },
-        ("DELETED", Some(id)) => Event::Delete { id, revision },
-        _ => Event::Other { revision },
-    }
+/// Why a stream has ended in order: the server was asked to, or it did so by itself.
+fn ended(clock: &dyn Clock, ends: MonoNs) -> &'static str {
+    if clock.mono() >= ends { ENDED_AS_ASKED } else { "eof" }
+}
+
+fn as_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -153,21 +205,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_watch_line_becomes_its_event() {
-        let line = |kind: &str, name: &str| {
-            event_of(
-                format!(
-                    r#"{{"type":"{kind}","object":{{"metadata":{{"name":"{name}","resourceVersion":"7"}}}}}}"#
-                )
-                .as_bytes(),
-            )
-        };
-        assert_eq!(line("ADDED", "ledger-3"), Event::Put { id: 3, revision: 7 });
-        assert_eq!(line("MODIFIED", "ledger-3"), Event::Put { id: 3, revision: 7 });
-        assert_eq!(line("DELETED", "ledger-3"), Event::Delete { id: 3, revision: 7 });
-        assert_eq!(line("ADDED", "kube-root-ca.crt"), Event::Other { revision: 7 });
-        let gone = br#"{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}"#;
-        assert_eq!(event_of(gone), Event::Error { code: 410, message: "too old".to_owned() });
-        assert_eq!(event_of(b"{\"type\":"), Event::Ended { reason: "malformed".to_owned() });
+    fn what_is_asked_follows_from_the_drill() {
+        let plain = Manner { bookmarks: false, initial: InitialState::List, timeout: TIMEOUT };
+        assert_eq!(
+            plain.path("n", Some(7)),
+            "/api/v1/namespaces/n/configmaps?watch=1&resourceVersion=7&allowWatchBookmarks=false\
+             &timeoutSeconds=86400"
+        );
+        let all =
+            Manner { bookmarks: true, initial: InitialState::WatchList, timeout: Duration::from_secs(9) };
+        assert_eq!(
+            all.path("n", None),
+            "/api/v1/namespaces/n/configmaps?watch=1&resourceVersion=&resourceVersionMatch=NotOlderThan\
+             &sendInitialEvents=true&allowWatchBookmarks=true&timeoutSeconds=9"
+        );
+        assert!(all.path("n", Some(7)).contains("resourceVersion=7&allowWatchBookmarks=true"));
     }
 }

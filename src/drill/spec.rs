@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use crate::check::objectives::{NoClientOnLostTimeline, Rpo, Rto};
-pub use crate::client::spec::{EtcdWatcher, GetReader, LedgerWriter, ListReader, SecretReader, Watcher};
+pub use crate::client::spec::{
+    CasUpdater, EtcdWatcher, GetReader, LedgerWriter, ListReader, Reflector, SecretReader, Watcher,
+};
 pub use crate::fault::lose_etcd::LoseEtcd;
 pub use crate::fault::lose_members::{MemberLoss, QuorumLoss};
 pub use crate::probe::spec::{ApiReady, WriteSucceeds};
@@ -262,6 +264,10 @@ pub enum Client {
     EtcdWatcher(EtcdWatcher),
     /// Reads and lists a Secret of its own.
     SecretReader(SecretReader),
+    /// Updates objects by compare-and-swap, from the resourceVersion that it holds.
+    CasUpdater(CasUpdater),
+    /// Keeps a copy of the ledger as programs built on the kube crate do.
+    Reflector(Reflector),
 }
 
 /// One step of the drill.

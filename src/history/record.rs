@@ -73,6 +73,10 @@ pub enum ClientKind {
     LeaderLease,
     /// GET and LIST of a Secret.
     SecretReader,
+    /// Compare-and-swap updates of objects of its own.
+    CasUpdater,
+    /// The watcher and reflector of the kube crate.
+    Reflector,
 }
 
 /// One operation: called, perhaps returned, with its outcome.
@@ -149,6 +153,33 @@ pub enum Op {
         /// Name of the Lease in `kube-system`.
         name: String,
     },
+    /// Opening of a watch that is to begin with the state as it is (`sendInitialEvents`),
+    /// without a list before it.
+    WatchList {
+        /// As for a watch.
+        stream: u64,
+    },
+    /// Create of an object that compare-and-swap updates then change.
+    CasCreate {
+        /// Number of the object within the client.
+        object: u64,
+        /// Unique number of the value within the client.
+        value: u64,
+    },
+    /// PUT that names the resourceVersion it rests on.
+    CasUpdate {
+        /// Number of the object within the client.
+        object: u64,
+        /// resourceVersion that the client held, and sent.
+        held: u64,
+        /// Unique number of the value within the client.
+        value: u64,
+    },
+    /// Quorum GET of an object of compare-and-swap updates, after a refusal.
+    CasRead {
+        /// Number of the object within the client.
+        object: u64,
+    },
 }
 
 /// What came of an operation.
@@ -200,6 +231,9 @@ pub struct Answer {
     /// The value read is not the one that was written.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub wrong_value: bool,
+    /// Number of the value that an object of compare-and-swap updates was found with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<u64>,
 }
 
 /// Something that arrived on a watch.
@@ -248,7 +282,26 @@ pub enum Event {
     },
     /// The stream ended.
     Ended {
-        /// `eof`, `connection-lost`, `compacted`, `stopped`, ….
+        /// `eof`, `as-asked`, `connection-lost`, `compacted`, `stopped`, ….
         reason: String,
     },
+    /// A BOOKMARK: everything up to `revision` has been delivered.
+    Bookmark {
+        /// resourceVersion.
+        revision: u64,
+        /// It carries the annotation that ends the initial events of a [`Op::WatchList`].
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        initial_events_end: bool,
+    },
+    /// The client's store was filled anew, and this is all that it holds.
+    Store {
+        /// Ledger ids in it.
+        ids: IdSet,
+        /// resourceVersion of the list or bookmark that it was filled from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        revision: Option<u64>,
+    },
 }
+
+/// Reason of a stream's end when the time that the client had asked for was over.
+pub const ENDED_AS_ASKED: &str = "as-asked";

@@ -52,6 +52,8 @@ pub(super) fn clients(drill: &Drill, components: &[PlannedComponent]) -> Vec<Pla
             Client::Watcher(_) => (ClientKind::Watcher, api_server(), None),
             Client::EtcdWatcher(_) => (ClientKind::EtcdWatcher, etcd[0].clone(), None),
             Client::SecretReader(c) => (ClientKind::SecretReader, api_server(), Some(c.every.0)),
+            Client::CasUpdater(c) => (ClientKind::CasUpdater, api_server(), Some(c.every.0)),
+            Client::Reflector(_) => (ClientKind::Reflector, api_server(), None),
         };
         planned.push(PlannedClient {
             name: name.to_owned(),

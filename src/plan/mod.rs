@@ -194,6 +194,9 @@ pub struct Prediction {
     pub after_passing: PredictedView,
     /// The watch ends with 410 and the client lists again.
     pub gone_410: bool,
+    /// Classes of refusal that it is predicted to meet in the run, or not to.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refusals: BTreeMap<String, bool>,
     /// Where the rule comes from.
     pub source: String,
 }

@@ -21,15 +21,28 @@ use super::expand::writes_per_second;
 use super::versions::minor;
 use super::{PlannedClient, PlannedObjective, PredictedView, Prediction, Versions};
 use crate::check::objectives::{Rto, RtoFrom, RtoTo};
-use crate::client::spec::ListResourceVersion;
+use crate::client::failure::FailureClass;
+use crate::client::spec::{InitialState, ListResourceVersion};
 use crate::drill::lint::{client_name, objective_name};
-use crate::drill::spec::{Client, Drill, Objective, RestoreSnapshot, Step};
+use crate::drill::spec::{Client, Drill, ListReader, Objective, RestoreSnapshot, Step};
 use crate::provider::component::ComponentId;
 use crate::step::restart::Which;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// First minor version of Kubernetes that answers LIST without resourceVersion from its cache.
 const CONSISTENT_LIST_FROM_CACHE: u32 = 31;
+
+/// Whether an API server begins watches with the state when asked to: the gate `WatchList` is on by
+/// default in 1.32 and from 1.34 on (1.33 turned it off again; read in the sources of 1.37.2).
+fn watch_list(kubernetes: &str) -> bool {
+    // A version that can't be read is taken for a new one.
+    minor(kubernetes).is_none_or(|m| m == 32 || m >= 34)
+}
+
+fn is_watch(client: &Client) -> bool {
+    matches!(client, Client::Watcher(_) | Client::EtcdWatcher(_) | Client::Reflector(_))
+}
 
 /// A prediction per client of the drill; none when no restore follows a loss.
 pub(super) fn predictions(drill: &Drill, versions: &Versions, clients: &[PlannedClient]) -> Vec<Prediction> {
@@ -61,6 +74,8 @@ struct Procedure<'a> {
     restarts: &'a Which,
     /// Whether the one that the client talks to is among them.
     api_server_restarted: bool,
+    /// How long clients write that the restore loses.
+    lost_for: Duration,
 }
 
 impl<'a> Procedure<'a> {
@@ -75,6 +90,7 @@ impl<'a> Procedure<'a> {
             expected_lost,
             restarts: &restore.restart.api_servers,
             api_server_restarted: false,
+            lost_for,
         })
     }
 
@@ -84,12 +100,12 @@ impl<'a> Procedure<'a> {
     }
 
     fn predict(&self, client: &Client) -> Option<Prediction> {
-        let watch = matches!(client, Client::Watcher(_) | Client::EtcdWatcher(_));
+        let watch = is_watch(client);
         let lies = match client {
             Client::LedgerWriter(_) | Client::SecretReader(_) => return None,
-            Client::GetReader(_) => false,
-            Client::ListReader(list) => self.list_lies(list.resource_version),
-            Client::Watcher(_) | Client::EtcdWatcher(_) => self.past != Past::Yes,
+            Client::GetReader(_) | Client::CasUpdater(_) => false,
+            Client::ListReader(list) => self.list_lies(list),
+            Client::Watcher(_) | Client::EtcdWatcher(_) | Client::Reflector(_) => self.past != Past::Yes,
         };
         let after = if lies { PredictedView::LostTimeline } else { PredictedView::True };
         let before = if self.past == Past::Yes { PredictedView::NotApplicable } else { after };
@@ -98,17 +114,46 @@ impl<'a> Procedure<'a> {
             before_passing: before,
             after_passing: after,
             gone_410: watch && self.past == Past::Yes,
+            refusals: self.refusals(client),
             source: self.source(client),
         })
     }
 
-    fn list_lies(&self, resource_version: ListResourceVersion) -> bool {
-        let cached = match resource_version {
-            ListResourceVersion::Zero => true,
-            // A version that can't be read is taken for a new one.
-            ListResourceVersion::Unset => {
-                minor(&self.versions.kubernetes).is_none_or(|m| m >= CONSISTENT_LIST_FROM_CACHE)
+    /// What a client is certain to be refused with, or certain not to be.
+    fn refusals(&self, client: &Client) -> BTreeMap<String, bool> {
+        let (class, met) = match client {
+            Client::ListReader(list) if list.resource_version == ListResourceVersion::LastSeen => {
+                let met = match self.past {
+                    Past::Yes => false,
+                    // A restarted API server waits for its cache to get there, and it may.
+                    Past::No if !self.api_server_restarted => !self.list_lies(list),
+                    Past::No | Past::Perhaps => return BTreeMap::new(),
+                };
+                (FailureClass::TooLargeResourceVersion, met)
             }
+            Client::Watcher(watcher) if watcher.initial == InitialState::WatchList => {
+                (FailureClass::Invalid, !watch_list(&self.versions.kubernetes))
+            }
+            Client::CasUpdater(cas) => {
+                // Each object must have been updated between the snapshot and the loss.
+                let round = cas.every.0.saturating_mul(cas.objects.saturating_mul(2));
+                if self.lost_for < round {
+                    return BTreeMap::new();
+                }
+                (FailureClass::Conflict, true)
+            }
+            _ => return BTreeMap::new(),
+        };
+        BTreeMap::from([(class.to_string(), met)])
+    }
+
+    fn list_lies(&self, list: &ListReader) -> bool {
+        // A version that can't be read is taken for a new one.
+        let newer = minor(&self.versions.kubernetes).is_none_or(|m| m >= CONSISTENT_LIST_FROM_CACHE);
+        let cached = match list.resource_version {
+            ListResourceVersion::Zero => true,
+            ListResourceVersion::Unset => newer,
+            ListResourceVersion::LastSeen => newer || list.limit.is_none(),
         };
         cached && !self.api_server_restarted && self.past != Past::Yes
     }
@@ -116,6 +161,10 @@ impl<'a> Procedure<'a> {
     fn source(&self, client: &Client) -> String {
         let rule = match (client, self.past) {
             (Client::GetReader(_), _) => "a GET without resourceVersion is a quorum read of etcd".to_owned(),
+            (Client::CasUpdater(_), _) => "an update with a resourceVersion of the lost timeline is a conflict, \
+                unless the restored one has since written that object at exactly that revision; nobody else writes \
+                these objects"
+                .to_owned(),
             (Client::ListReader(_), Past::Yes) => {
                 "etcd ends the cache's watch as compacted, so the cache is built anew".to_owned()
             }
@@ -125,10 +174,16 @@ impl<'a> Procedure<'a> {
             (_, Past::Yes) => {
                 "the API server lists again and ends the watch with 410; the client lists again".to_owned()
             }
-            (Client::ListReader(_), _) if self.api_server_restarted => {
-                "a restarted API server builds its cache from the restored store".to_owned()
+            (Client::ListReader(list), _) if self.api_server_restarted => {
+                let too_large = if list.resource_version == ListResourceVersion::LastSeen {
+                    "; it refuses the last resourceVersion as too large unless the store gets there within the 3 s \
+                     that it waits, and the client then asks without one"
+                } else {
+                    ""
+                };
+                format!("a restarted API server builds its cache from the restored store{too_large}")
             }
-            (Client::ListReader(list), _) => self.list_rule(list.resource_version),
+            (Client::ListReader(list), _) => self.list_rule(list),
             (Client::EtcdWatcher(_), _) => {
                 "the watch goes on from its last revision + 1, which the restored store \
                 has not reached: accepted in silence, then resumed with every event in between missing"
@@ -140,11 +195,42 @@ impl<'a> Procedure<'a> {
                     .to_owned()
             }
         };
-        format!("{rule} ({}{})", self.where_seen(client), self.caveat(client))
+        format!("{rule}{} ({}{})", self.manner(client), self.where_seen(client), self.caveat(client))
     }
 
-    fn list_rule(&self, resource_version: ListResourceVersion) -> String {
-        match (resource_version, self.list_lies(resource_version)) {
+    /// What is particular to a client's own way of watching.
+    fn manner(&self, client: &Client) -> String {
+        match (client, self.past) {
+            (Client::Watcher(watcher), _) if watcher.initial == InitialState::WatchList => {
+                let version = &self.versions.kubernetes;
+                if watch_list(version) {
+                    format!("; on {version} the watch itself brings the state (`WatchList` is on)")
+                } else {
+                    format!("; {version} refuses initial events as invalid (`WatchList` is off), so it lists")
+                }
+            }
+            (Client::Watcher(watcher), Past::No | Past::Perhaps) if watcher.bookmarks => {
+                "; bookmarks come from the same cache and tell of no loss".to_owned()
+            }
+            (Client::Reflector(_), Past::No | Past::Perhaps) => {
+                "; kube's watcher lists again only after a 410".to_owned()
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn list_rule(&self, list: &ListReader) -> String {
+        match (list.resource_version, self.list_lies(list)) {
+            (ListResourceVersion::LastSeen, true) => {
+                "LIST not older than the last resourceVersion is answered by the cache, which is at that \
+                revision or above and stays on the lost timeline while the API server keeps running"
+                    .to_owned()
+            }
+            (ListResourceVersion::LastSeen, false) => {
+                "up to 1.30 LIST with limit is read from etcd, which refuses the last resourceVersion as too large \
+                until it has got there; the client then asks without one"
+                    .to_owned()
+            }
             (ListResourceVersion::Zero, _) => "LIST at resourceVersion 0 is answered by the cache, which stays on \
                 the lost timeline while the API server keeps running"
                 .to_owned(),
@@ -162,6 +248,12 @@ impl<'a> Procedure<'a> {
         match (client, self.past, self.api_server_restarted) {
             (Client::EtcdWatcher(_), Past::Yes, _) => "etcd's own end-to-end test of restores with a bump",
             (Client::EtcdWatcher(_), ..) => "executed on etcd 3.4.23 and 3.7.3",
+            (Client::Reflector(_) | Client::CasUpdater(_), ..) => {
+                "read in the sources of Kubernetes 1.30.4 and 1.37.2 and of kube 5.0"
+            }
+            (Client::ListReader(list), ..) if list.resource_version == ListResourceVersion::LastSeen => {
+                "read in the sources of Kubernetes 1.30.4 and 1.37.2"
+            }
             (_, Past::Yes, _) | (_, _, true) => "executed on Kubernetes 1.37.2 with etcd 3.7.3",
             _ => "executed on Kubernetes 1.37.2 with etcd 3.7.3 and 1.30.4 with etcd 3.5.21",
         }
@@ -170,7 +262,7 @@ impl<'a> Procedure<'a> {
     /// Both outcomes, where the bump alone does not decide.
     fn caveat(&self, client: &Client) -> String {
         let (Past::Perhaps, Some(bump)) = (self.past, self.bump) else { return String::new() };
-        if matches!(client, Client::GetReader(_)) {
+        if matches!(client, Client::GetReader(_) | Client::CasUpdater(_)) {
             return String::new();
         }
         format!(

@@ -112,13 +112,13 @@ fn clients(out: &mut String, report: &Report) {
     for facts in &report.facts.etcd_restore {
         let _ = writeln!(
             out,
-            "## Clients\n\n| client | kind | view | operations | phantom objects | absent objects | events missed | silent | 410 | relists |\n|---|---|---|--:|--:|--:|--:|--:|--:|--:|"
+            "## Clients\n\n| client | kind | view | operations | phantom objects | absent objects | events missed | silent | 410 | relists | revision went back | updates on lost state |\n|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
         );
         let number = |n: Option<u64>| n.map_or_else(|| "—".to_owned(), |n| n.to_string());
         for c in &facts.clients {
             let _ = writeln!(
                 out,
-                "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
                 safe(&c.name),
                 super::build::word(&c.kind),
                 c.view().words(),
@@ -128,14 +128,16 @@ fn clients(out: &mut String, report: &Report) {
                 number(c.events_missed),
                 c.silent_for_ns.map_or_else(|| "—".to_owned(), figure::duration),
                 c.gone410,
-                c.relists
+                c.relists,
+                number(c.rv_regressions),
+                number(c.cas_on_lost_state)
             );
         }
         let l = &facts.ledger;
         let count = |n: Option<u64>| n.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
         let _ = writeln!(
             out,
-            "\nLedger: {} writes acknowledged, {} of them before the loss: {} kept, {} lost; {} indeterminate, {} phantom. Revision {} before the loss, {} after the restore.\n",
+            "\nLedger: {} writes acknowledged, {} of them before the loss: {} kept, {} lost; {} indeterminate, {} phantom. Revision {} before the loss, {} after the restore; at least {} revisions seen with two contents.\n",
             l.acked,
             l.acked_before_loss,
             count(l.kept),
@@ -143,7 +145,8 @@ fn clients(out: &mut String, report: &Report) {
             l.indeterminate,
             count(l.phantom),
             count(facts.revision_before),
-            facts.revision_after
+            facts.revision_after,
+            count(facts.revisions_reused)
         );
     }
 }

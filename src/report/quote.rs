@@ -78,6 +78,12 @@ fn asked(op: &Op) -> String {
         Op::GetSecret => "GET the Secret".to_owned(),
         Op::ListSecrets => "LIST Secrets".to_owned(),
         Op::Lease { name } => format!("GET lease {name}"),
+        Op::WatchList { .. } => "WATCH with initial events".to_owned(),
+        Op::CasCreate { object, value } => format!("create own object {object} with value {value}"),
+        Op::CasUpdate { object, held, value } => {
+            format!("update own object {object} to value {value}, from resourceVersion {held}")
+        }
+        Op::CasRead { object } => format!("GET own object {object}"),
     }
 }
 
@@ -101,6 +107,9 @@ fn answered(op: &OpRecord) -> String {
             }
             if let Some(holder) = &answer.holder {
                 let _ = write!(text, ", held by {holder}");
+            }
+            if let Some(value) = answer.value {
+                let _ = write!(text, ", value {value}");
             }
             if answer.wrong_value {
                 text.push_str(", with a value that was not written");
@@ -135,5 +144,15 @@ fn arrived(event: &Event) -> (String, String) {
         Event::Other { revision } => ("another object".to_owned(), revision.to_string()),
         Event::Error { code, message } => (format!("ERROR {code}: {message}"), "—".to_owned()),
         Event::Ended { reason } => (format!("stream ended: {reason}"), "—".to_owned()),
+        Event::Bookmark { revision, initial_events_end: false } => {
+            ("bookmark".to_owned(), revision.to_string())
+        }
+        Event::Bookmark { revision, initial_events_end: true } => {
+            ("bookmark, the initial events are complete".to_owned(), revision.to_string())
+        }
+        Event::Store { ids, revision } => {
+            let text = format!("store filled with {} objects: {}", ids.len(), shortened(&ids.to_ranges()));
+            (text, revision.map_or_else(|| "—".to_owned(), |revision| revision.to_string()))
+        }
     }
 }

@@ -77,10 +77,12 @@ fn harm(lying: &[&&ClientFacts]) -> String {
     let phantom = lying.iter().any(|c| c.phantom_objects.unwrap_or(0) > 0);
     let absent = lying.iter().any(|c| c.absent_objects.unwrap_or(0) + c.events_missed.unwrap_or(0) > 0);
     let stale = lying.iter().any(|c| c.stale_reads.unwrap_or(0) > 0);
+    let overwrote = lying.iter().any(|c| c.cas_on_lost_state.unwrap_or(0) > 0);
     let harm = match (phantom, absent) {
         (true, true) => "went on showing objects that no longer exist or missed ones that do",
         (true, false) => "went on showing objects that no longer exist",
         (false, true) => "missed objects that exist",
+        (false, false) if overwrote => "overwrote states that it had never seen",
         (false, false) if stale => "got answers that contradict etcd’s state",
         (false, false) => "saw a state that was long out of date",
     };

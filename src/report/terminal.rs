@@ -106,8 +106,10 @@ impl Page {
     fn clients(&mut self, report: &Report) {
         for facts in &report.facts.etcd_restore {
             self.title("Clients");
-            let mut rows =
-                vec![["client", "view", "phantom", "absent", "missed", "silent", "410"].map(str::to_owned)];
+            let mut rows = vec![
+                ["client", "view", "phantom", "absent", "missed", "silent", "410", "went back", "lost swaps"]
+                    .map(str::to_owned),
+            ];
             rows.extend(facts.clients.iter().map(|c| {
                 let number = |n: Option<u64>| n.map_or_else(|| "—".to_owned(), |n| n.to_string());
                 [
@@ -118,6 +120,8 @@ impl Page {
                     number(c.events_missed),
                     c.silent_for_ns.map_or_else(|| "—".to_owned(), figure::duration),
                     c.gone410.to_string(),
+                    number(c.rv_regressions),
+                    number(c.cas_on_lost_state),
                 ]
             }));
             self.table(&rows);

@@ -106,7 +106,8 @@ async fn make_namespace(plan: &Plan, cluster: &dyn Cluster, namespace: &str) -> 
         (
             format!("{rbac}/namespaces/{namespace}/roles"),
             json!({"metadata": {"name": "quakeproof-clients"}, "rules": [
-                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "get", "list", "watch"]},
+                {"apiGroups": [""], "resources": ["configmaps"],
+                 "verbs": ["create", "get", "list", "watch", "update"]},
                 {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get", "list"]}
             ]}),
         ),

@@ -2,6 +2,7 @@
 //! plan, journal and histories.
 
 pub mod boundaries;
+pub mod cas;
 pub mod clients;
 pub mod gets;
 pub mod marks;
@@ -13,7 +14,7 @@ pub mod views;
 pub mod writes;
 
 use crate::clock::MonoNs;
-use crate::history::record::{ClientKind, Record};
+use crate::history::record::Record;
 use crate::journal::entry::Entry;
 use crate::plan::{Binding, Plan};
 use boundaries::Boundaries;
@@ -60,6 +61,8 @@ pub struct Restored {
     pub since: MonoNs,
     /// Its first revision: that of the snapshot, plus the bump.
     pub base: u64,
+    /// The last revision of the lost timeline that the restored one shares: the snapshot's.
+    pub kept: u64,
     /// The highest revision that anyone saw on the lost timeline.
     pub lost_head: Option<u64>,
     /// etcd's own state over it, or why that is not known.
@@ -125,7 +128,7 @@ impl Timeline {
         let lanes = logs.iter().map(|log| samples::lane(log, restored.as_ref())).collect();
         let watches = restored.as_ref().map_or_else(Vec::new, |restored| {
             logs.iter()
-                .filter(|log| matches!(log.kind(), ClientKind::Watcher | ClientKind::EtcdWatcher))
+                .filter(|log| views::is_watch(log.kind()))
                 .map(|log| WatchSummary {
                     client: log.name().to_owned(),
                     first_live: marks::first_live(log, restored),
@@ -182,6 +185,7 @@ fn restored(boundaries: &Boundaries, logs: &[ClientLog], writes: &[Write]) -> Op
     Some(Restored {
         since,
         base,
+        kept: base.saturating_sub(restore.bump.unwrap_or(0)),
         lost_head: highest_lost_revision(since, logs, read_before),
         truth,
         acked_before: acked(Side::Lost),

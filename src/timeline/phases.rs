@@ -2,7 +2,8 @@
 
 use super::boundaries::Boundaries;
 use super::clients::ClientLog;
-use super::gets;
+use super::views::is_watch;
+use super::{cas, gets};
 use crate::clock::MonoNs;
 use crate::history::record::{ClientKind, Event};
 use crate::plan::MinimumOperations;
@@ -65,7 +66,7 @@ fn completed(log: &ClientLog) -> Vec<MonoNs> {
         ClientKind::ListReader => {
             log.listings().iter().filter(|l| l.complete().is_some()).map(|l| l.ret).collect()
         }
-        ClientKind::Watcher | ClientKind::EtcdWatcher => log
+        kind if is_watch(kind) => log
             .events()
             .filter(|(_, e)| {
                 matches!(e.event, Event::Put { .. } | Event::Delete { .. } | Event::Other { .. })
@@ -74,6 +75,9 @@ fn completed(log: &ClientLog) -> Vec<MonoNs> {
             .collect(),
         ClientKind::GetReader => {
             log.ops().filter(|(_, op)| gets::answer(op).is_some()).map(|(_, op)| op.return_ns).collect()
+        }
+        ClientKind::CasUpdater => {
+            log.ops().filter(|(_, op)| cas::is_answered(op)).map(|(_, op)| op.return_ns).collect()
         }
         _ => log
             .ops()

@@ -1,14 +1,16 @@
 //! Each client's observations as good, bad, unknown or unobserved.
 
 use super::Restored;
+use super::cas;
 use super::clients::{ClientLog, ListResult};
 use super::gets::{self, Right};
 use super::sustained::{Sample, State, with_gaps};
 use super::truth::{Side, side};
-use super::views::{Judged, View, holds_views, views};
+use super::views::{Judged, View, holds_views, is_watch, views};
 use crate::clock::MonoNs;
-use crate::history::record::{ClientKind, OpRecord, Outcome, Record};
+use crate::history::record::{ClientKind, ENDED_AS_ASKED, Op, OpRecord, Outcome, Record};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// One client's observations, for drawing and for marks.
 #[derive(Debug, Clone)]
@@ -92,17 +94,14 @@ pub fn lane(log: &ClientLog, restored: Option<&Restored>) -> Lane {
     let mut samples = match log.kind() {
         kind if holds_views(kind) => view_samples(log, restored),
         ClientKind::GetReader => get_samples(log, restored),
+        ClientKind::CasUpdater => cas_samples(log, restored),
         kind => log
             .ops()
             .map(|(index, op)| sample(op, lease_or_answered(kind, op, restored), log.line(index)))
             .collect(),
     };
     samples.sort_by_key(|s| (s.call, s.ret));
-    let paced = if matches!(log.kind(), ClientKind::Watcher | ClientKind::EtcdWatcher) {
-        None
-    } else {
-        log.planned.every_ns
-    };
+    let paced = if is_watch(log.kind()) { None } else { log.planned.every_ns };
     let until = match log.records.last() {
         Some(Record::Closed { mono_ns, .. }) => Some(*mono_ns),
         _ => None,
@@ -155,17 +154,43 @@ fn get_samples(log: &ClientLog, restored: Option<&Restored>) -> Vec<Sample> {
         samples.extend(gets::gets(log, restored).into_iter().map(|get| Sample {
             call: get.call,
             ret: get.ret,
-            state: match get.right {
-                Right::Yes => State::Good,
-                Right::No(why) => State::Wrong(why),
-                Right::NoAnswer { refused: true, reason } => State::Bad(reason),
-                Right::NoAnswer { refused: false, reason } => State::Unknown(reason),
-                Right::Unjudged(why) => State::Unobserved(why),
-            },
+            state: of_right(get.right),
             line: Some(get.line),
         }));
     }
     samples
+}
+
+/// A refusal of what the client holds is a good answer; reads and creates are good when answered.
+fn cas_samples(log: &ClientLog, restored: Option<&Restored>) -> Vec<Sample> {
+    let updates = restored.map_or_else(Vec::new, |restored| cas::updates(log, restored));
+    let judged: BTreeSet<&str> = updates.iter().map(|update| update.line.as_str()).collect();
+    let mut samples: Vec<Sample> = log
+        .ops()
+        .map(|(index, op)| (op, log.line(index)))
+        .filter(|(_, line)| !judged.contains(line.as_str()))
+        .map(|(op, line)| {
+            let answer = cas::is_answered(op) && !matches!(op.op, Op::CasCreate { .. });
+            sample(op, if answer { State::Good } else { answered(op) }, line)
+        })
+        .collect();
+    samples.extend(updates.iter().map(|update| Sample {
+        call: update.call,
+        ret: update.ret,
+        state: of_right(update.right.clone()),
+        line: Some(update.line.clone()),
+    }));
+    samples
+}
+
+fn of_right(right: Right) -> State {
+    match right {
+        Right::Yes => State::Good,
+        Right::No(why) => State::Wrong(why),
+        Right::NoAnswer { refused: true, reason } => State::Bad(reason),
+        Right::NoAnswer { refused: false, reason } => State::Unknown(reason),
+        Right::Unjudged(why) => State::Unobserved(why),
+    }
 }
 
 fn view_samples(log: &ClientLog, restored: Option<&Restored>) -> Vec<Sample> {
@@ -194,6 +219,7 @@ fn view_samples(log: &ClientLog, restored: Option<&Restored>) -> Vec<Sample> {
             use crate::history::record::Event;
             let state = match &e.event {
                 Event::Error { code, .. } => State::Bad(format!("error {code}")),
+                Event::Ended { reason } if reason == ENDED_AS_ASKED => State::Good,
                 Event::Ended { reason } => State::Unknown(reason.clone()),
                 _ => State::Good,
             };

@@ -279,7 +279,10 @@ pub fn highest_lost_revision(restored: MonoNs, logs: &[ClientLog], read_before: 
     let delivered = logs.iter().flat_map(ClientLog::events).filter_map(|(_, e)| {
         use crate::history::record::Event;
         match e.event {
-            Event::Put { revision, .. } | Event::Delete { revision, .. } | Event::Other { revision }
+            Event::Put { revision, .. }
+            | Event::Delete { revision, .. }
+            | Event::Other { revision }
+            | Event::Bookmark { revision, .. }
                 if e.at_ns <= restored =>
             {
                 Some(revision)

@@ -58,7 +58,13 @@ impl View {
 /// The client holds views of the whole ledger.
 #[must_use]
 pub fn holds_views(kind: ClientKind) -> bool {
-    matches!(kind, ClientKind::ListReader | ClientKind::Watcher | ClientKind::EtcdWatcher)
+    kind == ClientKind::ListReader || is_watch(kind)
+}
+
+/// The client keeps a state up to date by what a watch delivers.
+#[must_use]
+pub fn is_watch(kind: ClientKind) -> bool {
+    matches!(kind, ClientKind::Watcher | ClientKind::EtcdWatcher | ClientKind::Reflector)
 }
 
 /// Every look at the beliefs of a list reader or watcher on the restored timeline.
@@ -66,7 +72,7 @@ pub fn holds_views(kind: ClientKind) -> bool {
 pub fn views(log: &ClientLog, restored: &Restored) -> Vec<View> {
     match log.kind() {
         ClientKind::ListReader => log.listings().iter().filter_map(|l| list_view(log, l, restored)).collect(),
-        ClientKind::Watcher | ClientKind::EtcdWatcher => folded(log, restored),
+        kind if is_watch(kind) => folded(log, restored),
         _ => Vec::new(),
     }
 }
@@ -133,8 +139,9 @@ impl Fold {
                 ids.remove(id);
                 self.position = *revision;
             }
-            Event::Other { revision } => self.position = *revision,
-            Event::Error { .. } | Event::Ended { .. } => return,
+            Event::Other { revision } | Event::Bookmark { revision, .. } => self.position = *revision,
+            // A store filled anew is a new fold.
+            Event::Error { .. } | Event::Ended { .. } | Event::Store { .. } => return,
         }
         self.index = index;
     }
@@ -148,6 +155,10 @@ fn folded(log: &ClientLog, restored: &Restored) -> Vec<View> {
     let mut looks = restored.looks.iter().copied().peekable();
     let mut fold = Fold { ids: None, position: 0, index: 0 };
     let listings = log.listings();
+    // A reflector's lists are not its view yet: its store is, once it says so.
+    let lists = log.kind() != ClientKind::Reflector;
+    // What a watch that begins with the state has delivered of it so far.
+    let mut initial: Option<(u64, BTreeSet<u64>)> = None;
     for (index, record) in log.records.iter().enumerate() {
         let at = match record {
             Record::Op(op) => op.return_ns,
@@ -157,21 +168,42 @@ fn folded(log: &ClientLog, restored: &Restored) -> Vec<View> {
         while let Some(look) = looks.next_if(|look| *look < at) {
             views.push(fold.look(log, look, restored));
         }
-        match record {
-            Record::Event(event) => fold.apply(index, &event.event),
+        let fresh = match record {
             Record::Op(op) => {
-                let Some((ids, revision)) = fresh_list(index, &op.op, &op.outcome, &listings) else {
-                    continue;
-                };
-                if at >= restored.since && fold.ids.is_some() {
-                    views.push(fold.look(log, MonoNs(at.0.saturating_sub(1)).max(restored.since), restored));
+                if let (Op::WatchList { stream }, Outcome::Ok(_)) = (&op.op, &op.outcome) {
+                    initial = Some((*stream, BTreeSet::new()));
                 }
-                fold = Fold { ids: Some(ids), position: revision, index };
-                if op.call_ns >= restored.since {
-                    views.push(fold.look(log, at, restored));
-                }
+                let listed = lists && !matches!(op.op, Op::WatchList { .. });
+                let list = if listed { fresh_list(index, &op.op, &op.outcome, &listings) } else { None };
+                list.map(|(ids, revision)| (ids, revision, op.call_ns))
             }
-            Record::Opened { .. } | Record::Closed { .. } => {}
+            Record::Event(event) => {
+                let filled = match (&event.event, &mut initial) {
+                    (Event::Store { ids, revision }, _) => revision.map(|revision| (ids.0.clone(), revision)),
+                    (what, Some((stream, ids))) if *stream == event.stream => {
+                        let done = initial_event(what, ids);
+                        if done.is_some() || matches!(what, Event::Error { .. } | Event::Ended { .. }) {
+                            initial = None;
+                        }
+                        done
+                    }
+                    (what, _) => {
+                        fold.apply(index, what);
+                        None
+                    }
+                };
+                filled.map(|(ids, revision)| (ids, revision, at))
+            }
+            Record::Opened { .. } | Record::Closed { .. } => None,
+        };
+        if let Some((ids, revision, asked)) = fresh {
+            if at >= restored.since && fold.ids.is_some() {
+                views.push(fold.look(log, MonoNs(at.0.saturating_sub(1)).max(restored.since), restored));
+            }
+            fold = Fold { ids: Some(ids), position: revision, index };
+            if asked >= restored.since {
+                views.push(fold.look(log, at, restored));
+            }
         }
     }
     if let Some(end) = log.end() {
@@ -181,6 +213,18 @@ fn folded(log: &ClientLog, restored: &Restored) -> Vec<View> {
     }
     views.sort_by_key(|v| v.ret);
     views
+}
+
+/// Takes an initial event in. The state that they make up is one only once a bookmark says so.
+fn initial_event(event: &Event, ids: &mut BTreeSet<u64>) -> Option<(BTreeSet<u64>, u64)> {
+    match event {
+        Event::Put { id, .. } => {
+            ids.insert(*id);
+            None
+        }
+        Event::Bookmark { revision, initial_events_end: true } => Some((std::mem::take(ids), *revision)),
+        _ => None,
+    }
 }
 
 fn fresh_list(

@@ -142,14 +142,14 @@ impl World {
         (revision, done.iter().map(|(_, id, _)| *id).collect())
     }
 
-    fn old_now(&self, at: u64) -> (u64, BTreeSet<u64>) {
+    pub fn old_now(&self, at: u64) -> (u64, BTreeSet<u64>) {
         let done: Vec<_> = self.lost().into_iter().filter(|(when, _, _)| *when <= at).collect();
         (done.iter().map(|(_, _, r)| *r).max().unwrap_or(100), done.iter().map(|(_, id, _)| *id).collect())
     }
 
     /// A cache that missed the restore: the lost objects at the lost revision,
     /// then whatever the restored timeline writes above it.
-    fn frozen(&self, at: u64) -> (u64, BTreeSet<u64>) {
+    pub fn frozen(&self, at: u64) -> (u64, BTreeSet<u64>) {
         let (mut revision, mut ids) = self.old_now(self.lost_at());
         for (when, id, written) in self.restored() {
             if when > 0 && when <= at && written > self.old_head() {
@@ -171,7 +171,7 @@ impl World {
         EvidenceInput { plan: self.plan(), binding: None, journal: self.journal(), histories }
     }
 
-    fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         self.collect_at() + 40
     }
 
@@ -553,6 +553,7 @@ impl World {
                 before_passing: PredictedView::LostTimeline,
                 after_passing: PredictedView::LostTimeline,
                 gone_410: false,
+                refusals: BTreeMap::new(),
                 source: "tests".to_owned(),
             }],
             limits,
@@ -560,7 +561,7 @@ impl World {
     }
 }
 
-fn acked(revision: u64) -> Outcome {
+pub fn acked(revision: u64) -> Outcome {
     Outcome::Ok(Answer { revision: Some(revision), ..Answer::default() })
 }
 
@@ -573,14 +574,14 @@ fn acked_read(found: bool) -> Outcome {
 }
 
 /// A history in the making.
-struct Book {
+pub struct Book {
     records: Vec<Record>,
     seq: u64,
-    stream: u64,
+    pub stream: u64,
 }
 
 impl Book {
-    fn open(client: &str, kind: ClientKind) -> Self {
+    pub fn open(client: &str, kind: ClientKind) -> Self {
         let opened = Record::Opened {
             client: client.to_owned(),
             kind,
@@ -593,7 +594,7 @@ impl Book {
         Self { records: vec![opened], seq: 0, stream: 0 }
     }
 
-    fn op(&mut self, call: u64, ret: u64, op: Op, outcome: Outcome) {
+    pub fn op(&mut self, call: u64, ret: u64, op: Op, outcome: Outcome) {
         self.records.push(Record::Op(OpRecord {
             seq: self.seq,
             boot: BootId(BOOT.to_owned()),
@@ -606,7 +607,7 @@ impl Book {
         self.seq += 1;
     }
 
-    fn event(&mut self, at: u64, event: Event) {
+    pub fn event(&mut self, at: u64, event: Event) {
         self.records.push(Record::Event(EventRecord {
             stream: self.stream,
             boot: BootId(BOOT.to_owned()),
@@ -631,7 +632,7 @@ impl Book {
         self.op(at + 1, at + 1, watch, Outcome::Ok(Answer::default()));
     }
 
-    fn close(mut self, at: u64) -> Vec<Record> {
+    pub fn close(mut self, at: u64) -> Vec<Record> {
         self.records.push(Record::Closed {
             mono_ns: MonoNs(at * MS),
             boot: BootId(BOOT.to_owned()),

@@ -514,6 +514,7 @@ fn findings() -> Vec<Finding> {
             observed: ms(1_053),
             lower: ms(1_029),
             upper: ms(1_077),
+            capability: None,
             predicted: Some("within 0.5 s to 5 s".to_owned()),
             from: finding_mark("fault", FAULT_MS, 18_231, "journal"),
             to: finding_mark("firstGoodWrite", 19_260, 19_291, "orders"),
@@ -532,6 +533,7 @@ fn findings() -> Vec<Finding> {
             observed: None,
             lower: ms(40_563),
             upper: None,
+            capability: None,
             predicted: Some("never, while the API server keeps its cache".to_owned()),
             from: finding_mark("restoreCommand", COMMAND_MS, COMMAND_MS, "journal"),
             to: None,
@@ -550,6 +552,7 @@ fn findings() -> Vec<Finding> {
             observed: ms(5_019),
             lower: ms(5_013),
             upper: ms(5_025),
+            capability: None,
             predicted: Some("every write since the snapshot".to_owned()),
             from: finding_mark("lastKeptWrite", 13_160, 13_166, "orders"),
             to: finding_mark("lastAckedWrite", 18_180, 18_185, "orders"),
@@ -568,6 +571,7 @@ fn findings() -> Vec<Finding> {
             observed: Some(4),
             lower: Some(4),
             upper: Some(4),
+            capability: None,
             predicted: Some("missed by every LIST and watch".to_owned()),
             from: None,
             to: None,
@@ -625,6 +629,8 @@ fn client(name: &str, kind: ClientKind, operations: [u64; 3]) -> ClientFacts {
         absent_objects: None,
         gone410: 0,
         relists: 0,
+        rv_regressions: None,
+        cas_on_lost_state: None,
         errors: BTreeMap::new(),
         converged_after_ns: None,
         phases: Vec::new(),
@@ -655,6 +661,7 @@ fn facts() -> EtcdRestoreFacts {
         revision_after: 214,
         revisions_lost: Some(251),
         bump: None,
+        revisions_reused: Some(248),
         api_servers_restarted: false,
         restarted: BTreeMap::new(),
         passed_ns: Some((at(24_080), at(24_140))),
@@ -666,6 +673,7 @@ fn facts() -> EtcdRestoreFacts {
             kept: Some(252),
             lost: Some(251),
             lost_after_restore: Some(0),
+            refused: 0,
             indeterminate: 53,
             refused: 0,
             applied: Some(1),
@@ -814,6 +822,7 @@ pub fn restore_bump_and_mark() -> Case {
     let facts = &mut judgement.etcd_restore[0];
     facts.bump = Some(1_000_000_000);
     facts.revision_after = 1_000_000_214;
+    facts.revisions_reused = Some(0);
     facts.passed_ns = None;
     for client in facts.clients.iter_mut().filter(|c| c.on_lost_timeline() == Some(true)) {
         client.phases = phases(ObservedView::True);

@@ -56,6 +56,8 @@ pub(crate) fn client_key(client: &Client) -> &'static str {
         Client::Watcher(_) => "watcher",
         Client::EtcdWatcher(_) => "etcdWatcher",
         Client::SecretReader(_) => "secretReader",
+        Client::CasUpdater(_) => "casUpdater",
+        Client::Reflector(_) => "reflector",
     }
 }
 
@@ -68,6 +70,8 @@ pub(crate) fn client_name(client: &Client) -> &str {
         Client::Watcher(c) => &c.name,
         Client::EtcdWatcher(c) => &c.name,
         Client::SecretReader(c) => &c.name,
+        Client::CasUpdater(c) => &c.name,
+        Client::Reflector(c) => &c.name,
     }
 }
 

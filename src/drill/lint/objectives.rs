@@ -92,7 +92,12 @@ fn timeline(lint: &mut Lint<'_>, i: usize, objective: &Objective) {
         let title = "without a `ledgerWriter` there is nothing that a client could miss";
         lint.error(&path, title, WRITER);
     }
-    let views = |c: &Client| matches!(c, Client::ListReader(_) | Client::Watcher(_) | Client::EtcdWatcher(_));
+    let views = |c: &Client| {
+        matches!(
+            c,
+            Client::ListReader(_) | Client::Watcher(_) | Client::EtcdWatcher(_) | Client::Reflector(_)
+        )
+    };
     if !has(lint, views) {
         let title = "no client has a view that could be held against etcd";
         lint.error(&path, title, "add a `listReader`, `watcher` or `etcdWatcher`");

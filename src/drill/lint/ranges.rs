@@ -11,6 +11,10 @@ const DEAD_MAN: (Span, Span) = (Span::secs(5), Span::secs(600));
 const EVERY: (Span, Span) = (Span::millis(10), Span::secs(60));
 /// Anything that is waited for.
 const WAIT: (Span, Span) = (Span::millis(1), Span::secs(24 * 3600));
+/// Time after which a watch is to end; below it an API server sends no bookmark.
+const WATCH_TIMEOUT: (Span, Span) = (Span::secs(5), Span::secs(24 * 3600));
+/// Objects of a client that compares and swaps.
+const OBJECTS: (u32, u32) = (1, 100);
 /// Objects per page that API servers are asked for.
 const PAGE: (u32, u32) = (1, 100_000);
 
@@ -94,8 +98,26 @@ fn clients(lint: &mut Lint<'_>) {
                     lint.error(&path, format!("`limit: {limit}` is out of range"), help);
                 }
             }
+            Client::Watcher(c) => {
+                if let Some(timeout) = c.timeout {
+                    let path = client_path(i, client, "timeout");
+                    span(lint, &path, timeout, WATCH_TIMEOUT);
+                    if timeout.0.subsec_nanos() != 0 {
+                        let title = format!("`timeout: {timeout}` is not in whole seconds");
+                        lint.error(&path, title, "API servers are asked in whole seconds, as `10s`");
+                    }
+                }
+            }
+            Client::CasUpdater(c) => {
+                span(lint, &client_path(i, client, "every"), c.every, EVERY);
+                if !(OBJECTS.0..=OBJECTS.1).contains(&c.objects) {
+                    let path = client_path(i, client, "objects");
+                    let help = format!("write {} to {}", OBJECTS.0, OBJECTS.1);
+                    lint.error(&path, format!("`objects: {}` is out of range", c.objects), help);
+                }
+            }
             // The rate's own type knows its range.
-            Client::LedgerWriter(_) | Client::Watcher(_) | Client::EtcdWatcher(_) => {}
+            Client::LedgerWriter(_) | Client::EtcdWatcher(_) | Client::Reflector(_) => {}
         }
     }
 }

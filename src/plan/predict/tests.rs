@@ -5,6 +5,9 @@ use super::*;
 const WITHOUT_BUMP: &str = include_str!("../../../scenarios/etcd/restore-without-bump.yaml");
 const BUMP_AND_MARK: &str = include_str!("../../../scenarios/etcd/restore-bump-and-mark.yaml");
 
+/// Clients of both scenarios that go on from where a watch was.
+const WATCHES: [&str; 5] = ["watch", "watch-bookmarks", "watch-list", "reflector", "etcd-watch"];
+
 fn plan(text: &str, kubernetes: &str) -> Plan {
     let input =
         ResolveInput { kubernetes: Some(kubernetes.to_owned()), ..ResolveInput::plain("d.yaml", text) };
@@ -21,16 +24,46 @@ fn lying(plan: &Plan) -> Vec<&str> {
 
 #[test]
 fn without_bump_under_a_running_api_server_the_newer_version_lies_to_every_list() {
-    let all = ["lister", "lister-cached", "lister-paged", "watch", "etcd-watch"];
-    assert_eq!(lying(&plan(WITHOUT_BUMP, "v1.37.2")), all);
-    assert_eq!(lying(&plan(WITHOUT_BUMP, "v1.30.4")), ["lister-cached", "watch", "etcd-watch"]);
+    let lists = ["lister", "lister-cached", "lister-paged", "lister-last-seen"];
+    assert_eq!(lying(&plan(WITHOUT_BUMP, "v1.37.2")), [lists.as_slice(), &WATCHES].concat());
+    let cached = ["lister-cached", "lister-last-seen"];
+    assert_eq!(lying(&plan(WITHOUT_BUMP, "v1.30.4")), [cached.as_slice(), &WATCHES].concat());
+}
+
+#[test]
+fn what_clients_are_refused_depends_on_version_and_procedure() {
+    let refusals = |text: &str, version: &str, client: &str| {
+        let plan = plan(text, version);
+        let found = plan.predictions.into_iter().find(|p| p.client == client).unwrap();
+        found.refusals.into_iter().collect::<Vec<_>>()
+    };
+    let one = |class: &str, met| vec![(class.to_owned(), met)];
+    assert_eq!(refusals(WITHOUT_BUMP, "v1.30.4", "watch-list"), one("invalid", true));
+    assert_eq!(refusals(WITHOUT_BUMP, "v1.37.2", "watch-list"), one("invalid", false));
+    let too_large = |met| one("too-large-resource-version", met);
+    assert_eq!(refusals(WITHOUT_BUMP, "v1.37.2", "lister-last-seen"), too_large(false));
+    let paged = WITHOUT_BUMP.replace("resourceVersion: lastSeen", "resourceVersion: lastSeen, limit: 500");
+    assert_eq!(refusals(&paged, "v1.30.4", "lister-last-seen"), too_large(true));
+    assert_eq!(refusals(&paged, "v1.37.2", "lister-last-seen"), too_large(false));
+    let restarted = WITHOUT_BUMP.replace("apiServers: false", "apiServers: true");
+    assert_eq!(refusals(&restarted, "v1.37.2", "lister-last-seen"), [], "it may get there while it waits");
+    assert_eq!(refusals(BUMP_AND_MARK, "v1.30.4", "swapper"), one("conflict", true));
+    let slow = BUMP_AND_MARK.replace("every: 100ms, objects: 5", "every: 10s, objects: 5");
+    assert_eq!(refusals(&slow, "v1.30.4", "swapper"), [], "what it holds may be of before the snapshot");
+}
+
+#[test]
+fn initial_events_are_on_where_the_gate_is() {
+    let on = ["v1.32.0", "v1.34.1", "v1.37.2", "unreadable"];
+    assert!(on.into_iter().all(watch_list));
+    assert!(!["v1.30.4", "v1.31.9", "v1.33.2"].into_iter().any(watch_list));
 }
 
 #[test]
 fn without_bump_a_restarted_api_server_lies_to_watches_only() {
     let text = WITHOUT_BUMP.replace("apiServers: false", "apiServers: true");
     for version in ["v1.37.2", "v1.30.4"] {
-        assert_eq!(lying(&plan(&text, version)), ["watch", "etcd-watch"]);
+        assert_eq!(lying(&plan(&text, version)), WATCHES);
     }
 }
 
@@ -40,7 +73,7 @@ fn a_bump_past_the_old_revision_ends_watches_and_leaves_nobody_behind() {
     for p in &plan.predictions {
         assert_eq!(p.before_passing, PredictedView::NotApplicable, "{}", p.client);
         assert_eq!(p.after_passing, PredictedView::True, "{}", p.client);
-        assert_eq!(p.gone_410, p.client.contains("watch"), "{}", p.client);
+        assert_eq!(p.gone_410, WATCHES.contains(&p.client.as_str()), "{}", p.client);
     }
 }
 

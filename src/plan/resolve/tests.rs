@@ -130,8 +130,13 @@ fn probes_come_first_and_clients_spread_over_api_servers() {
             "lister",
             "lister-cached",
             "lister-paged",
+            "lister-last-seen",
             "watch",
-            "etcd-watch"
+            "watch-bookmarks",
+            "watch-list",
+            "reflector",
+            "etcd-watch",
+            "swapper"
         ]
     );
     assert_eq!(client(&plan, "orders").target.0, "kube-apiserver-1");

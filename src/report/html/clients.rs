@@ -2,6 +2,7 @@
 
 use crate::check::facts::{ClientFacts, EtcdRestoreFacts};
 use crate::check::seen::ObservedView;
+use crate::history::record::ClientKind;
 use crate::report::build::word;
 use crate::report::escape::visible;
 use crate::report::figure;
@@ -23,6 +24,8 @@ pub(in crate::report) struct ClientView {
     pub(in crate::report) silent: String,
     pub(in crate::report) gone: String,
     pub(in crate::report) stale: String,
+    pub(in crate::report) regressions: String,
+    pub(in crate::report) swaps: String,
     pub(in crate::report) errors: String,
     pub(in crate::report) note: String,
     pub(in crate::report) quotes: Vec<Quote>,
@@ -70,6 +73,8 @@ fn view(report: &Report, c: &ClientFacts, input: &EvidenceInput, zero: u64) -> C
         silent: c.silent_for_ns.map_or_else(|| "—".to_owned(), figure::duration),
         gone: c.gone410.to_string(),
         stale: number(c.stale_reads),
+        regressions: number(c.rv_regressions),
+        swaps: number(c.cas_on_lost_state),
         errors: if errors.is_empty() { "none".to_owned() } else { errors.join(", ") },
         note: c.reason.as_deref().map(visible).unwrap_or_default().into_owned(),
         quotes,
@@ -101,12 +106,20 @@ fn saw(c: &ClientFacts) -> String {
     add(c.events_missed, "acknowledged write never delivered", "acknowledged writes never delivered");
     add(c.stale_reads, "stale read", "stale reads");
     add(
+        c.cas_on_lost_state,
+        "update accepted on a state of the lost timeline",
+        "updates accepted on a state of the lost timeline",
+    );
+    add(
         c.get_list_disagreements,
         "GET that contradicted the LISTs before and after it",
         "GETs that contradicted the LISTs before and after them",
     );
     let mut text = match (parts.is_empty(), c.view()) {
         (false, _) => parts.join("; "),
+        (true, ObservedView::True) if c.kind == ClientKind::CasUpdater => {
+            "No update was accepted that rested on the lost timeline".to_owned()
+        }
         (true, ObservedView::True) => "Its view equalled etcd’s own state".to_owned(),
         (true, ObservedView::Stale) => "Its view lacked writes acknowledged long before".to_owned(),
         (true, ObservedView::LostTimeline) => "Its view was not etcd’s state".to_owned(),
@@ -120,6 +133,11 @@ fn saw(c: &ClientFacts) -> String {
     }
     if let Some(silent) = c.silent_for_ns.filter(|n| *n > 0) {
         text.push_str(&format!("; longest silence {}", figure::duration(silent)));
+    }
+    match c.rv_regressions {
+        None | Some(0) => {}
+        Some(1) => text.push_str("; the revision that it was told went back once"),
+        Some(n) => text.push_str(&format!("; the revision that it was told went back {n} ×")),
     }
     match c.gone410 {
         0 if c.on_lost_timeline() == Some(true) => text.push_str("; no error told it so"),

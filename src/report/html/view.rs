@@ -386,6 +386,7 @@ fn loss(report: &Report, f: &EtcdRestoreFacts, zero: u64) -> LossView {
     rows.push(("Highest revision that anyone saw", figure_or(f.highest_revision_seen, missing)));
     rows.push(("Revision after the restore", f.revision_after.to_string()));
     rows.push(("Revisions lost", figure_or(f.revisions_lost, missing)));
+    rows.push(("Revisions seen with two contents, at least", figure_or(f.revisions_reused, missing)));
     LossView { cluster: clean(&f.cluster), sentence, rows }
 }
 
