@@ -1,17 +1,24 @@
 //! Clients under test, one file per kind. None retries behind its recorder.
 
 pub mod connection;
+pub mod consumed;
 pub mod context;
+pub mod deployer;
+pub mod election;
 pub mod etcd_watcher;
+pub mod event_writer;
 pub mod failure;
 pub mod get_reader;
 pub mod http;
+pub mod leader_elector;
+pub mod lease_keeper;
 pub mod ledger;
 pub mod ledger_writer;
 pub mod list;
 pub mod list_reader;
 pub mod objects;
 pub mod pace;
+pub mod pod_creator;
 pub mod secret_reader;
 pub mod session;
 pub mod spec;
@@ -35,5 +42,10 @@ pub fn spawn(ctx: ClientContext) -> JoinHandle<()> {
         ClientKind::EtcdTruth => tokio::spawn(probe::truth::run(ctx)),
         ClientKind::ApiReady => tokio::spawn(probe::ready::run(ctx)),
         ClientKind::LeaderLease => tokio::spawn(probe::lease::run(ctx)),
+        ClientKind::LeaseKeeper => tokio::spawn(lease_keeper::run(ctx)),
+        ClientKind::LeaderElector => tokio::spawn(leader_elector::run(ctx)),
+        ClientKind::EventWriter => tokio::spawn(event_writer::run(ctx)),
+        ClientKind::Deployer => tokio::spawn(deployer::run(ctx)),
+        ClientKind::PodCreator => tokio::spawn(pod_creator::run(ctx)),
     }
 }

@@ -129,6 +129,8 @@ async fn follow(
                 session.event(stream, event)?;
                 return Ok(Some(last_seen));
             }
+            // Of elections only.
+            Event::Leading { .. } | Event::LeadingEnded { .. } => {}
         }
         session.event(stream, event)?;
     }

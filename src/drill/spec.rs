@@ -9,8 +9,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub use crate::check::objectives::{NoClientOnLostTimeline, Rpo, Rto};
-pub use crate::client::spec::{EtcdWatcher, GetReader, LedgerWriter, ListReader, SecretReader, Watcher};
+pub use crate::check::objectives::{NoClientOnLostTimeline, NoTwoLeaders, Rpo, Rto};
+pub use crate::client::spec::{
+    Deployer, EtcdWatcher, EventWriter, GetReader, LeaderElector, LeaseKeeper, LedgerWriter, ListReader,
+    PodCreator, SecretReader, Watcher,
+};
 pub use crate::fault::lose_etcd::LoseEtcd;
 pub use crate::fault::lose_members::{MemberLoss, QuorumLoss};
 pub use crate::probe::spec::{ApiReady, WriteSucceeds};
@@ -262,6 +265,16 @@ pub enum Client {
     EtcdWatcher(EtcdWatcher),
     /// Reads and lists a Secret of its own.
     SecretReader(SecretReader),
+    /// Holds raw etcd leases.
+    LeaseKeeper(LeaseKeeper),
+    /// Candidates for one Lease.
+    LeaderElector(LeaderElector),
+    /// Creates Events.
+    EventWriter(EventWriter),
+    /// Creates Deployments and waits for their ReplicaSets.
+    Deployer(Deployer),
+    /// Creates Pods and waits for the scheduler.
+    PodCreator(PodCreator),
 }
 
 /// One step of the drill.
@@ -296,4 +309,6 @@ pub enum Objective {
     Rpo(Rpo),
     /// No client's view differs from etcd's own state at the same revision.
     NoClientOnLostTimeline(NoClientOnLostTimeline),
+    /// No two candidates of one Lease believe at the same time that they lead.
+    NoTwoLeaders(NoTwoLeaders),
 }

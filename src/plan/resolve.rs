@@ -143,6 +143,7 @@ pub fn resolve(input: ResolveInput<'_>) -> Result<Plan, PlanError> {
         steady_state: drill.spec.steady_state.clone(),
         objectives: predict::objectives(&drill, &predictions),
         predictions,
+        consumers: predict::consumers::predictions(&drill, &versions),
         limits: drill.spec.limits.clone(),
         cluster: PlannedCluster {
             name: "main".to_owned(),

@@ -2,6 +2,7 @@
 //!
 //! A reference is `<file>#<line>`, lines counted from 1.
 
+use super::build::word;
 use super::figure;
 use crate::history::record::{Answer, Event, Op, OpRecord, Outcome, Record};
 use crate::timeline::EvidenceInput;
@@ -78,6 +79,20 @@ fn asked(op: &Op) -> String {
         Op::GetSecret => "GET the Secret".to_owned(),
         Op::ListSecrets => "LIST Secrets".to_owned(),
         Op::Lease { name } => format!("GET lease {name}"),
+        Op::EtcdLease { action, lease, ttl_seconds } => {
+            let mut text = format!("etcd lease: {}", word(action));
+            if let Some(lease) = lease {
+                let _ = write!(text, " {lease}");
+            }
+            if let Some(ttl) = ttl_seconds {
+                let _ = write!(text, " for {ttl} s");
+            }
+            text
+        }
+        Op::Elect { candidate, lease, action } => format!("{candidate}: {} lease {lease}", word(action)),
+        Op::Make { what, id } => format!("create {} {id}", word(what)),
+        Op::Look { what, id } => format!("GET {} {id}", word(what)),
+        Op::Owned { id, name } => format!("GET ReplicaSet {name} of deployment {id}"),
     }
 }
 
@@ -101,6 +116,14 @@ fn answered(op: &OpRecord) -> String {
             }
             if let Some(holder) = &answer.holder {
                 let _ = write!(text, ", held by {holder}");
+            }
+            if let Some(seconds) = answer.ttl_seconds {
+                let _ = write!(text, ", {seconds} s left");
+            }
+            match answer.acted {
+                Some(true) => text.push_str(", acted upon"),
+                Some(false) => text.push_str(", not acted upon yet"),
+                None => {}
             }
             if answer.wrong_value {
                 text.push_str(", with a value that was not written");
@@ -135,5 +158,11 @@ fn arrived(event: &Event) -> (String, String) {
         Event::Other { revision } => ("another object".to_owned(), revision.to_string()),
         Event::Error { code, message } => (format!("ERROR {code}: {message}"), "—".to_owned()),
         Event::Ended { reason } => (format!("stream ended: {reason}"), "—".to_owned()),
+        Event::Leading { candidate, revision, .. } => {
+            (format!("{candidate} believes that it leads"), revision.to_string())
+        }
+        Event::LeadingEnded { candidate, reason } => {
+            (format!("{candidate} leads no more: {reason}"), "—".to_owned())
+        }
     }
 }

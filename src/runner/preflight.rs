@@ -107,7 +107,13 @@ async fn make_namespace(plan: &Plan, cluster: &dyn Cluster, namespace: &str) -> 
             format!("{rbac}/namespaces/{namespace}/roles"),
             json!({"metadata": {"name": "quakeproof-clients"}, "rules": [
                 {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "get", "list", "watch"]},
-                {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get", "list"]}
+                {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get", "list"]},
+                {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+                {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "get"]},
+                {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["create", "get"]},
+                {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get"]},
+                {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+                 "verbs": ["create", "get", "update"]}
             ]}),
         ),
         (

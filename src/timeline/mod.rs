@@ -3,6 +3,7 @@
 
 pub mod boundaries;
 pub mod clients;
+pub mod consumed;
 pub mod gets;
 pub mod marks;
 pub mod phases;

@@ -2,6 +2,7 @@
 
 use super::boundaries::Boundaries;
 use super::clients::ClientLog;
+use super::consumed;
 use super::gets;
 use crate::clock::MonoNs;
 use crate::history::record::{ClientKind, Event};
@@ -74,6 +75,10 @@ fn completed(log: &ClientLog) -> Vec<MonoNs> {
             .collect(),
         ClientKind::GetReader => {
             log.ops().filter(|(_, op)| gets::answer(op).is_some()).map(|(_, op)| op.return_ns).collect()
+        }
+        // What was acted upon, not what was asked for.
+        ClientKind::Deployer | ClientKind::PodCreator => {
+            consumed::items(log).values().filter_map(|item| item.acted.as_ref().map(|a| a.ret)).collect()
         }
         _ => log
             .ops()

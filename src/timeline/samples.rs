@@ -2,6 +2,7 @@
 
 use super::Restored;
 use super::clients::{ClientLog, ListResult};
+use super::consumed;
 use super::gets::{self, Right};
 use super::sustained::{Sample, State, with_gaps};
 use super::truth::{Side, side};
@@ -92,6 +93,7 @@ pub fn lane(log: &ClientLog, restored: Option<&Restored>) -> Lane {
     let mut samples = match log.kind() {
         kind if holds_views(kind) => view_samples(log, restored),
         ClientKind::GetReader => get_samples(log, restored),
+        ClientKind::Deployer | ClientKind::PodCreator => consumed::samples(log),
         kind => log
             .ops()
             .map(|(index, op)| sample(op, lease_or_answered(kind, op, restored), log.line(index)))

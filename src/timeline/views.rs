@@ -134,7 +134,10 @@ impl Fold {
                 self.position = *revision;
             }
             Event::Other { revision } => self.position = *revision,
-            Event::Error { .. } | Event::Ended { .. } => return,
+            Event::Error { .. }
+            | Event::Ended { .. }
+            | Event::Leading { .. }
+            | Event::LeadingEnded { .. } => return,
         }
         self.index = index;
     }

@@ -3,9 +3,12 @@
 //! are of the size that real runs of Kubernetes 1.37.2 show.
 
 use quakeproof::agent::undo::{InjectionId, OnLapse, Undo, UndoOp};
+use quakeproof::check::consumers::ConsumerFacts;
 use quakeproof::check::facts::{
     ClientFacts, EtcdRestoreFacts, InstantFacts, PredictionOutcome, SnapshotFacts,
 };
+use quakeproof::check::leaders::{LeaderFacts, Overlap};
+use quakeproof::check::leases::{Granted, LeaseFacts};
 use quakeproof::check::ledger::LedgerAccount;
 use quakeproof::check::recorder::RecorderAccount;
 use quakeproof::check::seen::{ObservedView, SeenInPhase};
@@ -709,8 +712,59 @@ fn facts() -> EtcdRestoreFacts {
                 ..client("etcd-watch", ClientKind::EtcdWatcher, [503, 0, 1_733])
             },
         ],
+        leases: leases(),
+        leaders: vec![LeaderFacts {
+            lease: "elector".to_owned(),
+            clients: vec!["elector".to_owned()],
+            holder_before: Some("elector-b-1".to_owned()),
+            holder_after: Some("elector-a-1".to_owned()),
+            transitions: Some(1),
+            overlap_ns: Some(7_200_000_000),
+            overlaps: vec![Overlap {
+                from_ns: at(19_800),
+                to_ns: at(27_000),
+                first: "elector-b-1".to_owned(),
+                second: "elector-a-1".to_owned(),
+                evidence: vec!["histories/elector.jsonl#31".to_owned()],
+            }],
+            reason: None,
+        }],
+        consumers: vec![ConsumerFacts {
+            client: "deployer".to_owned(),
+            kind: ClientKind::Deployer,
+            made_after: 38,
+            acted_after: 33,
+            made_at_the_end: 0,
+            slowest_after_ns: Some(412_000_000),
+            slowest_before_ns: Some(190_000_000),
+            lost: 5,
+            acted_on_lost: Some(0),
+            deleted: 0,
+            evidence: Vec::new(),
+        }],
         reason: None,
     }
+}
+
+fn leases() -> Vec<LeaseFacts> {
+    let lease = |id: &str, granted, given_back, ttl: [Option<u64>; 2], back, gone| LeaseFacts {
+        client: "leases".to_owned(),
+        id: id.to_owned(),
+        granted_ttl_seconds: 20,
+        granted,
+        given_back_before_loss: given_back,
+        ttl_before_seconds: ttl[0],
+        ttl_after_seconds: ttl[1],
+        came_back_with_full_ttl: Some(back),
+        not_found: Some(gone),
+        evidence: Vec::new(),
+        reason: None,
+    };
+    vec![
+        lease("7d07a1", Granted::BeforeSnapshot, false, [Some(15), Some(19)], true, false),
+        lease("7d07a2", Granted::BeforeSnapshot, true, [None, Some(19)], true, false),
+        lease("7d07a3", Granted::AfterSnapshot, false, [Some(19), None], false, true),
+    ]
 }
 
 fn prediction(

@@ -56,6 +56,11 @@ pub(crate) fn client_key(client: &Client) -> &'static str {
         Client::Watcher(_) => "watcher",
         Client::EtcdWatcher(_) => "etcdWatcher",
         Client::SecretReader(_) => "secretReader",
+        Client::LeaseKeeper(_) => "leaseKeeper",
+        Client::LeaderElector(_) => "leaderElector",
+        Client::EventWriter(_) => "eventWriter",
+        Client::Deployer(_) => "deployer",
+        Client::PodCreator(_) => "podCreator",
     }
 }
 
@@ -68,6 +73,11 @@ pub(crate) fn client_name(client: &Client) -> &str {
         Client::Watcher(c) => &c.name,
         Client::EtcdWatcher(c) => &c.name,
         Client::SecretReader(c) => &c.name,
+        Client::LeaseKeeper(c) => &c.name,
+        Client::LeaderElector(c) => &c.name,
+        Client::EventWriter(c) => &c.name,
+        Client::Deployer(c) => &c.name,
+        Client::PodCreator(c) => &c.name,
     }
 }
 
@@ -77,6 +87,7 @@ pub(crate) fn objective_key(objective: &Objective) -> &'static str {
         Objective::Rto(_) => "rto",
         Objective::Rpo(_) => "rpo",
         Objective::NoClientOnLostTimeline(_) => "noClientOnLostTimeline",
+        Objective::NoTwoLeaders(_) => "noTwoLeaders",
     }
 }
 
@@ -86,6 +97,7 @@ pub(crate) fn objective_name(objective: &Objective) -> &str {
         Objective::Rto(o) => &o.name,
         Objective::Rpo(o) => &o.name,
         Objective::NoClientOnLostTimeline(o) => &o.name,
+        Objective::NoTwoLeaders(o) => &o.name,
     }
 }
 
