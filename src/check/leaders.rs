@@ -7,7 +7,7 @@ use crate::history::record::{ClientKind, Event, Op, Outcome};
 use crate::timeline::clients::ClientLog;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// One Lease and those who held it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -229,16 +229,11 @@ fn of_component(log: &ClientLog, fault: Option<MonoNs>) -> Option<LeaderFacts> {
     })
 }
 
-/// Candidates that led at any time.
-#[must_use]
-pub fn who_led(beliefs: &[Belief]) -> BTreeSet<&str> {
-    beliefs.iter().map(|b| b.candidate.as_str()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     fn belief(candidate: &str, from: u64, to: u64) -> Belief {
         let lines = vec![format!("h#{from}")];

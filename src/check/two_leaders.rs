@@ -38,6 +38,8 @@ pub fn check(judge: &Judge, planned: &PlannedObjective) -> Finding {
     finding.lower = Some(total);
     if total > 0 {
         (finding.observed, finding.verdict) = (Some(total), Verdict::Fail);
+        let whole = elections.values().flatten().all(|log| log.incomplete().is_none());
+        finding.upper = whole.then_some(total);
         finding.reason = told.join("; ");
         return finding;
     }

@@ -22,7 +22,8 @@ pub const DEADLINE: Duration = Duration::from_secs(2);
 /// Time between two looks at what nothing was done about yet.
 pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Objects that may be waited for at once; while there are as many, none is made.
+/// Objects that are waited for at once; one more, and the oldest is only looked at in turn
+/// with those done with.
 const MOST_PENDING: usize = 4;
 
 /// Time between two looks at objects done with.
@@ -59,8 +60,11 @@ pub async fn consume(session: &mut Session, setup: &Setup, what: Made) -> Result
     let every = setup.every_ns()?;
     let mut pace = Pace::new(session, every);
     while let Some(slot) = pace.next().await {
-        if consumer.pending.len() < MOST_PENDING {
-            consumer.make(session, slot.index + 1, slot.due).await?;
+        consumer.make(session, slot.index + 1, slot.due).await?;
+        if consumer.pending.len() > MOST_PENDING
+            && let Some(oldest) = consumer.pending.pop_front()
+        {
+            consumer.remember(oldest);
         }
         // The next slot is due then; nothing keeps it waiting but an operation under way.
         let next = slot.due.plus(every);
@@ -83,6 +87,8 @@ struct Item {
     uid: String,
     /// The ReplicaSet that a Deployment named.
     replica_set: Option<String>,
+    /// It has been seen to be acted upon.
+    acted: bool,
 }
 
 /// What is known of an object after a look.
@@ -120,7 +126,12 @@ impl Consumer {
                 Some(made) => {
                     let uid = text(&made["metadata"]["uid"]);
                     if let Some(uid) = &uid {
-                        self.pending.push_back(Item { id, uid: uid.clone(), replica_set: None });
+                        self.pending.push_back(Item {
+                            id,
+                            uid: uid.clone(),
+                            replica_set: None,
+                            acted: false,
+                        });
                     }
                     Outcome::Ok(Answer { revision: revision(&made), uid, ..Answer::default() })
                 }
@@ -152,7 +163,10 @@ impl Consumer {
                 let Some(mut item) = self.pending.pop_front() else { break };
                 match self.look(session, &mut item).await? {
                     Seen::Pending | Seen::NoAnswer => self.pending.push_back(item),
-                    Seen::Done | Seen::Gone => self.remember(item),
+                    seen => {
+                        item.acted = seen == Seen::Done;
+                        self.remember(item);
+                    }
                 }
             }
         }
@@ -224,9 +238,14 @@ impl Consumer {
         Ok(seen)
     }
 
-    /// An object done with: if it is gone, what was made for it must be gone or go too.
+    /// An object that is not waited for: if it is gone, what was made for it must be gone or go too.
     async fn look_again(&mut self, session: &mut Session) -> Result<(), Broken> {
-        let Some(item) = self.done.pop_front() else { return Ok(()) };
+        let Some(mut item) = self.done.pop_front() else { return Ok(()) };
+        if !item.acted {
+            item.acted = self.look(session, &mut item).await? == Seen::Done;
+            self.remember(item);
+            return Ok(());
+        }
         let path = format!("{}/{}", self.path(), self.name(item.id));
         let (timing, result) = self.get(session, &path).await;
         let outcome = outcome_of(result, |object| Answer {

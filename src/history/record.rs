@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 /// One line of a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every record holds an answer; a box each would cost more than it saves"
+)]
 pub enum Record {
     /// First line of each time that the recorder was opened.
     Opened {
@@ -249,6 +253,10 @@ pub enum Op {
 /// What came of an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every record holds an answer; a box each would cost more than it saves"
+)]
 pub enum Outcome {
     /// Acknowledged, or answered.
     Ok(Answer),
