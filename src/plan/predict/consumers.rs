@@ -13,20 +13,30 @@
 //!   `leaderelection`).
 //! * Controllers learn of new objects through watches, so they share the fate of any
 //!   plain watch: without a bump past the old revision, what is made before the restored
-//!   store has passed it is never delivered to them.
+//!   store has passed it is never delivered to them. A restarted one lists again, and
+//!   sees what is there if the API server that it asks was restarted too.
 
 use super::{Past, Procedure};
 use crate::drill::lint::client_name;
 use crate::drill::spec::{Client, Drill, LeaderElector};
-use crate::plan::{ConsumerPrediction, Expected, Question, Versions};
+use crate::plan::{ConsumerPrediction, Expected, PlannedClient, Question, Versions};
+use crate::step::restart::{Restart, Which};
 
 /// Every prediction about clients that hold no view of the ledger.
-pub(in crate::plan) fn predictions(drill: &Drill, versions: &Versions) -> Vec<ConsumerPrediction> {
-    let Some(procedure) = Procedure::of(drill, versions) else { return Vec::new() };
-    drill.spec.clients.iter().flat_map(|client| of(client, &procedure)).collect()
+pub(in crate::plan) fn predictions(
+    drill: &Drill,
+    versions: &Versions,
+    clients: &[PlannedClient],
+) -> Vec<ConsumerPrediction> {
+    let (Some(procedure), Some((restore, _))) = (Procedure::of(drill, versions), super::restore(drill))
+    else {
+        return Vec::new();
+    };
+    let own = clients.iter().filter_map(|planned| Some((planned.spec.as_ref()?, &planned.target)));
+    own.flat_map(|(client, target)| of(client, &procedure.with(target), &restore.restart)).collect()
 }
 
-fn of(client: &Client, procedure: &Procedure<'_>) -> Vec<ConsumerPrediction> {
+fn of(client: &Client, procedure: &Procedure<'_>, restart: &Restart) -> Vec<ConsumerPrediction> {
     let rows: Vec<(Question, Expected, String)> = match client {
         Client::LeaseKeeper(_) => {
             let seen = "executed on etcd 3.4.23, 3.5.21 and 3.7.3";
@@ -47,7 +57,8 @@ fn of(client: &Client, procedure: &Procedure<'_>) -> Vec<ConsumerPrediction> {
         }
         Client::LeaderElector(elector) => vec![two_leaders(elector)],
         Client::EventWriter(_) => vec![events(procedure)],
-        Client::Deployer(_) | Client::PodCreator(_) => vec![acts(procedure)],
+        Client::Deployer(_) => vec![acts(procedure, &restart.controller_managers)],
+        Client::PodCreator(_) => vec![acts(procedure, &restart.schedulers)],
         _ => Vec::new(),
     };
     let client = client_name(client);
@@ -85,7 +96,7 @@ fn two_leaders(elector: &LeaderElector) -> (Question, Expected, String) {
 
 fn events(procedure: &Procedure<'_>) -> (Question, Expected, String) {
     let from = "source of the API server's lease manager";
-    if procedure.api_servers_restarted {
+    if procedure.api_server_restarted {
         let why = format!("a restarted API server takes a new etcd lease for its Events ({from})");
         return (Question::EventsRefused, Expected::No, why);
     }
@@ -96,8 +107,11 @@ fn events(procedure: &Procedure<'_>) -> (Question, Expected, String) {
     (Question::EventsRefused, Expected::Perhaps, why)
 }
 
-fn acts(procedure: &Procedure<'_>) -> (Question, Expected, String) {
+fn acts(procedure: &Procedure<'_>, restarted: &Which) -> (Question, Expected, String) {
     let (expected, why) = match procedure.past {
+        Past::No | Past::Perhaps if *restarted != Which::None && procedure.api_server_restarted => {
+            (Expected::Yes, "it is restarted and lists again through an API server that is restarted too")
+        }
         Past::Yes => (Expected::Yes, "its watches end with 410 and it lists again"),
         Past::No => (
             Expected::No,
