@@ -1,6 +1,8 @@
 //! The checkers against a world whose state is known, against brute force, and
 //! against twins of a good record that differ in one line.
 
+#[path = "checkers/holders.rs"]
+mod holders;
 #[path = "checkers/view_clients.rs"]
 mod view_clients;
 #[path = "checkers/world.rs"]

@@ -182,12 +182,15 @@ fn paused_and_dead_components_are_told_apart(lab: &Lab, control: &dyn ComponentC
 
     let pid = running.incarnation.split(':').next_back().unwrap().to_owned();
     lab.cluster(["exec", "restore", "client", "--", "kill", "-9", &pid]).succeeded();
-    let how = || match status(control, "kube-scheduler-1").state {
-        ComponentState::Exited { how } => Some(how),
-        _ => None,
-    };
-    eventually("the end of the scheduler is seen", SOON, || how().is_some());
-    let how = how().unwrap();
+    // It is started again a second later, so what is seen is kept.
+    let seen = std::cell::RefCell::new(None);
+    eventually("the end of the scheduler is seen", SOON, || {
+        if let ComponentState::Exited { how } = status(control, "kube-scheduler-1").state {
+            seen.replace(Some(how));
+        }
+        seen.borrow().is_some()
+    });
+    let how = seen.take().unwrap();
     assert!(how.starts_with("killed by signal 9\n  | "), "{how}");
 
     // A frozen component takes notice of being stopped.
@@ -197,6 +200,48 @@ fn paused_and_dead_components_are_told_apart(lab: &Lab, control: &dyn ComponentC
     assert_eq!(status(control, "kube-scheduler-1").state, ComponentState::Stopped);
     let unknown = block_on(control.start(&id("kubelet-1"))).unwrap_err();
     assert!(matches!(unknown, ControlError::NoSuchComponent { .. }), "{unknown}");
+}
+
+#[test]
+fn controllers_that_exit_by_themselves_are_started_again_and_others_are_not() {
+    let lab = Lab::new();
+    lab.up(&["restarts"]);
+    let cluster = lab.attach("restarts");
+    let control = cluster.control();
+    let (server, manager) = (id("kube-apiserver-1"), id("kube-controller-manager-1"));
+    let control = control.as_ref();
+    let first = status(control, &manager.0);
+    let holder = || {
+        let get = "get lease -n kube-system kube-controller-manager -o jsonpath={.spec.holderIdentity}";
+        lab.kubectl("restarts", get)
+    };
+    let leader = holder().succeeded();
+
+    // Without an API server a controller manager loses its Lease after ten seconds and exits.
+    block_on(control.stop(&server, StopMethod::Kill)).unwrap();
+    eventually("it is started again", SOON, || {
+        let now = status(control, &manager.0);
+        now.state == ComponentState::Running && now.incarnation != first.incarnation
+    });
+    assert_eq!(status(control, &server.0).state, ComponentState::Stopped, "stopped on purpose");
+    let log = lab.cluster(["logs", "restarts", "kube-controller-manager-1"]).succeeded();
+    assert!(log.contains("leaderelection lost") || log.contains("leader election lost"), "{log}");
+    assert!(log.contains("it is started again in 1 s"), "{log}");
+
+    block_on(control.start(&server)).unwrap();
+    eventually("another process of it leads", Duration::from_secs(90), || {
+        let now = holder();
+        now.code == Some(0) && now.stdout.starts_with("kube-controller-manager-1_") && now.stdout != leader
+    });
+
+    block_on(control.stop(&manager, StopMethod::Kill)).unwrap();
+    let pid = status(control, &server.0).incarnation.split(':').next_back().unwrap().to_owned();
+    lab.cluster(["exec", "restarts", "client", "--", "kill", "-9", &pid]).succeeded();
+    // The longest pause that could be due is over by then.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(status(control, &manager.0).state, ComponentState::Stopped, "never against a stop");
+    let dead = status(control, &server.0).state;
+    assert!(matches!(dead, ComponentState::Exited { .. }), "an API server stays as it ended: {dead:?}");
 }
 
 #[test]

@@ -141,7 +141,9 @@ impl Attempt<'_> {
     }
 
     /// etcd and API servers must answer; controller managers and schedulers must run,
-    /// since whether they lead depends on leases that outlive a killed predecessor.
+    /// since whether they lead depends on leases that outlive a killed predecessor. One
+    /// that ended by itself may be started again by whoever runs the cluster, as a kubelet
+    /// or the embedded supervisor does, so it is waited for.
     async fn ready(&self, component: &ComponentId) -> Result<Look, UndoError> {
         let all = self.control(self.ops.control.list()).await?;
         let Some(status) = all.into_iter().find(|s| s.component == *component) else {
@@ -152,6 +154,9 @@ impl Attempt<'_> {
             (ComponentState::Running, Role::KubeApiserver) => Ok(self.ops.view.api_ready(component).await),
             (ComponentState::Running, Role::KubeControllerManager | Role::KubeScheduler) => {
                 Ok(Look::Holds(format!("{component} runs")))
+            }
+            (ComponentState::Exited { how }, Role::KubeControllerManager | Role::KubeScheduler) => {
+                Ok(Look::Fails(format!("{component} ended by itself: {how}")))
             }
             (ComponentState::Exited { how }, _) => {
                 Err(self.hopeless(format!("{component} ended by itself: {how}")))

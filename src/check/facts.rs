@@ -2,6 +2,9 @@
 //! Unknown is `null` with a reason beside it; 0 means measured as none.
 
 use super::Judge;
+use super::consumers::{ConsumerFacts, consumer_facts};
+use super::leaders::{LeaderFacts, leader_facts};
+use super::leases::{LeaseFacts, lease_facts};
 use super::ledger::LedgerAccount;
 use super::lost_timeline::all_seen;
 use super::objectives::NoClientOnLostTimeline;
@@ -58,6 +61,15 @@ pub struct EtcdRestoreFacts {
     pub lost_ids: String,
     /// What each client saw.
     pub clients: Vec<ClientFacts>,
+    /// Raw etcd leases that were there at the snapshot or at the loss.
+    #[serde(default)]
+    pub leases: Vec<LeaseFacts>,
+    /// Who led, before and after.
+    #[serde(default)]
+    pub leaders: Vec<LeaderFacts>,
+    /// What the controller manager and the scheduler did.
+    #[serde(default)]
+    pub consumers: Vec<ConsumerFacts>,
     /// Why figures above are `null`.
     pub reason: Option<String>,
 }
@@ -241,9 +253,13 @@ pub fn etcd_restore(judge: &Judge) -> Option<(EtcdRestoreFacts, Vec<PredictionOu
         ledger: judge.ledger.account.clone(),
         lost_ids: judge.ledger.lost_ids.to_ranges(),
         clients: client_facts(judge, restored, restore.command_ns, &seen),
+        leases: lease_facts(judge),
+        leaders: leader_facts(judge),
+        consumers: consumer_facts(judge),
         reason: (!unknown.is_empty()).then(|| unknown.join("; ")),
     };
-    let outcomes = predictions(judge, &facts);
+    let mut outcomes = predictions(judge, &facts);
+    outcomes.extend(super::consumers::predictions(judge, &facts));
     Some((facts, outcomes))
 }
 

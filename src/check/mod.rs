@@ -3,9 +3,12 @@
 //! A checker sees the plan's objective and the [`EvidenceInput`]; it opens no
 //! connection and reads no clock. One that panics yields `inconclusive`.
 
+pub mod consumers;
 pub mod coverage;
 pub mod facts;
 pub mod figures;
+pub mod leaders;
+pub mod leases;
 pub mod ledger;
 pub mod lost_timeline;
 pub mod objectives;
@@ -14,6 +17,7 @@ pub mod revisions;
 pub mod rpo;
 pub mod rto;
 pub mod seen;
+pub mod two_leaders;
 pub mod window;
 
 use crate::drill::spec::Objective;
@@ -158,6 +162,7 @@ impl<'a> Judge<'a> {
             Objective::Rto(rto) => rto::check(self, planned, rto),
             Objective::Rpo(rpo) => rpo::check(self, planned, rpo),
             Objective::NoClientOnLostTimeline(objective) => lost_timeline::check(self, planned, objective),
+            Objective::NoTwoLeaders(_) => two_leaders::check(self, planned),
         }
     }
 }
@@ -199,6 +204,7 @@ pub fn kind_of(objective: &Objective) -> &'static str {
         Objective::Rto(_) => "rto",
         Objective::Rpo(_) => "rpo",
         Objective::NoClientOnLostTimeline(_) => "noClientOnLostTimeline",
+        Objective::NoTwoLeaders(_) => "noTwoLeaders",
     }
 }
 

@@ -44,6 +44,12 @@ pub enum RtoTo {
     FirstTrueList,
     /// Secrets are read and listed, with the value that was written.
     SecretsReadable,
+    /// The controller manager made the ReplicaSet of a `deployer`'s Deployment.
+    ControllersAct,
+    /// The scheduler judged a `podCreator`'s Pod.
+    SchedulerActs,
+    /// An `eventWriter`'s Event was acknowledged.
+    EventsWritten,
 }
 
 /// Acknowledged writes that were lost.
@@ -76,5 +82,21 @@ pub struct NoClientOnLostTimeline {
 impl Default for NoClientOnLostTimeline {
     fn default() -> Self {
         Self { name: "no-client-on-lost-timeline".to_owned(), settle: Span::secs(3), max_lag: Span::secs(5) }
+    }
+}
+
+/// At no instant do two candidates of one Lease believe that they lead, before, during
+/// or after the fault. Judged by what `leaderElector` clients believe, not by what the
+/// Lease says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct NoTwoLeaders {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+}
+
+impl Default for NoTwoLeaders {
+    fn default() -> Self {
+        Self { name: "no-two-leaders".to_owned() }
     }
 }

@@ -99,7 +99,11 @@ fn told(log: &ClientLog) -> Vec<Told> {
                 initial.remove(&event.stream);
                 *revision
             }
-            Event::Store { .. } | Event::Error { .. } | Event::Ended { .. } => continue,
+            Event::Store { .. }
+            | Event::Error { .. }
+            | Event::Ended { .. }
+            | Event::Leading { .. }
+            | Event::LeadingEnded { .. } => continue,
         };
         told.push(Told { of: Of::Store, call: event.at_ns, ret: event.at_ns, revision });
     }

@@ -27,6 +27,9 @@ pub fn to_mark(to: RtoTo) -> (&'static str, &'static [ClientKind]) {
         RtoTo::FirstGoodGet => (marks::FIRST_GOOD_GET, &[ClientKind::GetReader, ClientKind::EtcdTruth]),
         RtoTo::SecretsReadable => (marks::SECRETS_READABLE, &[ClientKind::SecretReader]),
         RtoTo::FirstTrueList => (marks::FIRST_TRUE_LIST, &[ClientKind::ListReader, ClientKind::EtcdTruth]),
+        RtoTo::ControllersAct => (marks::CONTROLLERS_ACT, &[ClientKind::Deployer]),
+        RtoTo::SchedulerActs => (marks::SCHEDULER_ACTS, &[ClientKind::PodCreator]),
+        RtoTo::EventsWritten => (marks::EVENTS_WRITTEN, &[ClientKind::EventWriter]),
     }
 }
 

@@ -47,6 +47,8 @@ pub enum FailureClass {
     FutureRevision,
     /// etcd: the member answers but can't serve, as without a leader.
     Unavailable,
+    /// etcd, also through an API server: the lease does not exist.
+    LeaseNotFound,
 }
 
 impl FailureClass {
@@ -75,6 +77,7 @@ impl FailureClass {
             Self::Compacted => "compacted",
             Self::FutureRevision => "future-revision",
             Self::Unavailable => "unavailable",
+            Self::LeaseNotFound => "lease-not-found",
         }
     }
 }

@@ -2,17 +2,24 @@
 
 pub mod cas_updater;
 pub mod connection;
+pub mod consumed;
 pub mod context;
+pub mod deployer;
+pub mod election;
 pub mod etcd_watcher;
+pub mod event_writer;
 pub mod failure;
 pub mod get_reader;
 pub mod http;
+pub mod leader_elector;
+pub mod lease_keeper;
 pub mod ledger;
 pub mod ledger_writer;
 pub mod list;
 pub mod list_reader;
 pub mod objects;
 pub mod pace;
+pub mod pod_creator;
 pub mod recorded_transport;
 pub mod reflector;
 pub mod secret_reader;
@@ -41,5 +48,10 @@ pub fn spawn(ctx: ClientContext) -> JoinHandle<()> {
         ClientKind::LeaderLease => tokio::spawn(probe::lease::run(ctx)),
         ClientKind::CasUpdater => tokio::spawn(cas_updater::run(ctx)),
         ClientKind::Reflector => tokio::spawn(reflector::run(ctx)),
+        ClientKind::LeaseKeeper => tokio::spawn(lease_keeper::run(ctx)),
+        ClientKind::LeaderElector => tokio::spawn(leader_elector::run(ctx)),
+        ClientKind::EventWriter => tokio::spawn(event_writer::run(ctx)),
+        ClientKind::Deployer => tokio::spawn(deployer::run(ctx)),
+        ClientKind::PodCreator => tokio::spawn(pod_creator::run(ctx)),
     }
 }

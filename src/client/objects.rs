@@ -170,6 +170,7 @@ pub fn refusal_class(code: u16, body: &[u8]) -> FailureClass {
             FailureClass::TooLargeResourceVersion
         }
         504 => FailureClass::Timeout,
+        500 if status.message.contains("requested lease not found") => FailureClass::LeaseNotFound,
         500.. => FailureClass::ServerError,
         _ => FailureClass::Invalid,
     }

@@ -2,6 +2,7 @@
 
 use super::connection::BadIdentity;
 use super::context::{ClientContext, ClientSignal, Sample};
+use super::election::RENEW_DEADLINE;
 use super::ledger::Ledger;
 use crate::clock::{BootId, Clock, MonoNs};
 use crate::history::record::{ClientKind, ENDED_AS_ASKED, Event, EventRecord, Op, OpRecord, Outcome, Record};
@@ -108,16 +109,8 @@ impl Session {
             next_seq: 0,
         };
         let system = match planned.kind {
-            ClientKind::EtcdWatcher | ClientKind::EtcdTruth => "etcd",
-            ClientKind::LedgerWriter
-            | ClientKind::GetReader
-            | ClientKind::ListReader
-            | ClientKind::Watcher
-            | ClientKind::SecretReader
-            | ClientKind::ApiReady
-            | ClientKind::LeaderLease
-            | ClientKind::CasUpdater
-            | ClientKind::Reflector => "api",
+            ClientKind::EtcdWatcher | ClientKind::EtcdTruth | ClientKind::LeaseKeeper => "etcd",
+            _ => "api",
         };
         let opened = Record::Opened {
             client: planned.name.clone(),
@@ -236,6 +229,12 @@ impl Session {
             Event::Error { code, .. } => (Sample::Failed(format!("error-{code}")), None),
             Event::Ended { reason } if reason == ENDED_AS_ASKED => (Sample::Ok, None),
             Event::Ended { reason } => (Sample::Failed(format!("ended-{reason}")), None),
+            Event::Leading { revision, .. } => (Sample::Ok, Some(*revision)),
+            // Giving up the lead on purpose is as it should be.
+            Event::LeadingEnded { reason, .. } if reason == RENEW_DEADLINE => {
+                (Sample::Failed(reason.clone()), None)
+            }
+            Event::LeadingEnded { .. } => (Sample::Ok, None),
         };
         self.recorder.event(EventRecord { stream, boot: self.boot.clone(), at_ns: at, event })?;
         self.tell(sample, at, at, revision);

@@ -152,3 +152,127 @@ pub struct Reflector {
     /// kebab-case name, unique in the drill.
     pub name: String,
 }
+
+/// Holds raw etcd leases beside the API server: one that is kept alive at a third of
+/// its time to live, and short ones, a new one each tenth of it, of which the newest is
+/// kept alive and each is given back after a fifth. Whenever a snapshot is taken, some
+/// of them are given back, and others granted, after it: a restore brings the first
+/// back with their full time to live, and the others are gone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LeaseKeeper {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time to live of every lease, whole seconds, 10 s to 1 h.
+    #[serde(default = "default_lease_ttl")]
+    pub ttl: Span,
+    /// Time between two rounds of operations.
+    #[serde(default = "default_round")]
+    pub every: Span,
+}
+
+fn default_lease_ttl() -> Span {
+    Span::secs(20)
+}
+
+fn default_round() -> Span {
+    Span::secs(1)
+}
+
+/// Candidates for one coordination.k8s.io Lease in the drill's namespace, by client-go's
+/// rules: the record observed last with local time, optimistic locking by
+/// resourceVersion, one transition more at each takeover. A candidate believes that it
+/// leads until it has failed to renew for the whole of `renewDeadline`; it then starts
+/// over under a new identity, as a component that exits does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LeaderElector {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Name of the Lease; clients that name the same one compete. Default: the client's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<String>,
+    /// Candidates in this client, 1 to 5.
+    #[schemars(range(min = 1, max = 5))]
+    #[serde(default = "default_candidates")]
+    pub candidates: u8,
+    /// How long others leave a record alone that they saw change, whole seconds.
+    #[serde(default = "default_lease_duration")]
+    pub lease_duration: Span,
+    /// How long a leader tries to renew before it gives up; less than `leaseDuration`.
+    #[serde(default = "default_renew_deadline")]
+    pub renew_deadline: Span,
+    /// Time between two tries; `renewDeadline` is more than 1.2 of it.
+    #[serde(default = "default_retry_period")]
+    pub retry_period: Span,
+    /// The leader gives the Lease up after this long, keeps its identity and stands
+    /// again, as a controller does that is told to step down and runs on. Absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand_over: Option<Span>,
+}
+
+impl LeaderElector {
+    /// Name of the Lease.
+    #[must_use]
+    pub fn lease_name(&self) -> &str {
+        self.lease.as_deref().unwrap_or(&self.name)
+    }
+}
+
+fn default_candidates() -> u8 {
+    2
+}
+
+fn default_lease_duration() -> Span {
+    Span::secs(15)
+}
+
+fn default_renew_deadline() -> Span {
+    Span::secs(10)
+}
+
+fn default_retry_period() -> Span {
+    Span::secs(2)
+}
+
+/// Creates core/v1 Events. API servers store them under an etcd lease that they cache
+/// for up to a minute: one that was granted after the snapshot is gone after a restore,
+/// and an API server that keeps running fails to create Events until it takes another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EventWriter {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time between two Events.
+    #[serde(default = "default_event")]
+    pub every: Span,
+}
+
+fn default_event() -> Span {
+    Span::millis(500)
+}
+
+/// Creates a Deployment of one replica and looks, with quorum reads, until the
+/// controller manager has made its ReplicaSet with the Deployment's UID as owner. Goes on
+/// looking at earlier ones: a Deployment that a restore lost must not be acted upon.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Deployer {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time between two Deployments.
+    #[serde(default = "default_round")]
+    pub every: Span,
+}
+
+/// Creates a Pod that no node can take and looks, with quorum reads, until the scheduler
+/// has said so in its condition `PodScheduled`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PodCreator {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time between two Pods.
+    #[serde(default = "default_round")]
+    pub every: Span,
+}

@@ -186,6 +186,8 @@ async fn follow(
                 session.event(stream, event)?;
                 return Ok(last_seen);
             }
+            // Of elections only.
+            Event::Leading { .. } | Event::LeadingEnded { .. } => {}
         }
         session.event(stream, event)?;
     }

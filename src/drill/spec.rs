@@ -9,9 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub use crate::check::objectives::{NoClientOnLostTimeline, Rpo, Rto};
+pub use crate::check::objectives::{NoClientOnLostTimeline, NoTwoLeaders, Rpo, Rto};
 pub use crate::client::spec::{
-    CasUpdater, EtcdWatcher, GetReader, LedgerWriter, ListReader, Reflector, SecretReader, Watcher,
+    CasUpdater, Deployer, EtcdWatcher, EventWriter, GetReader, LeaderElector, LeaseKeeper, LedgerWriter,
+    ListReader, PodCreator, Reflector, SecretReader, Watcher,
 };
 pub use crate::fault::lose_etcd::LoseEtcd;
 pub use crate::fault::lose_members::{MemberLoss, QuorumLoss};
@@ -268,6 +269,16 @@ pub enum Client {
     CasUpdater(CasUpdater),
     /// Keeps a copy of the ledger as programs built on the kube crate do.
     Reflector(Reflector),
+    /// Holds raw etcd leases.
+    LeaseKeeper(LeaseKeeper),
+    /// Candidates for one Lease.
+    LeaderElector(LeaderElector),
+    /// Creates Events.
+    EventWriter(EventWriter),
+    /// Creates Deployments and waits for their ReplicaSets.
+    Deployer(Deployer),
+    /// Creates Pods and waits for the scheduler.
+    PodCreator(PodCreator),
 }
 
 /// One step of the drill.
@@ -302,4 +313,6 @@ pub enum Objective {
     Rpo(Rpo),
     /// No client's view differs from etcd's own state at the same revision.
     NoClientOnLostTimeline(NoClientOnLostTimeline),
+    /// No two candidates of one Lease believe at the same time that they lead.
+    NoTwoLeaders(NoTwoLeaders),
 }

@@ -25,7 +25,8 @@ const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::fro
 /// Largest answer that is decoded.
 const MAX_ANSWER_BYTES: usize = 256 << 20;
 
-/// Why etcd gave no answer. Every operation here is a read, so none leaves an effect in doubt.
+/// Why etcd gave no answer. Operations of this file are reads, so none leaves an effect in
+/// doubt; those of [`super::lease`] may.
 #[derive(Debug, Clone, PartialEq, Eq, ThisError)]
 #[error("{class}: {message}")]
 pub struct EtcdFailure {
@@ -36,7 +37,7 @@ pub struct EtcdFailure {
 }
 
 impl EtcdFailure {
-    fn of(class: FailureClass) -> Self {
+    pub(super) fn of(class: FailureClass) -> Self {
         Self { class, message: class.to_string() }
     }
 }
@@ -46,6 +47,8 @@ impl From<Error> for EtcdFailure {
         let class = match &error {
             Error::GRpcStatus(status) => status_class(status),
             Error::TransportError(_) | Error::IoError(_) => FailureClass::ConnectionLost,
+            // The client library's own words for an answer without time left.
+            Error::LeaseKeepAliveError(why) if why.contains("not found") => FailureClass::LeaseNotFound,
             _ => FailureClass::Malformed,
         };
         Self { class, message: error.to_string() }
@@ -60,6 +63,7 @@ fn status_class(status: &tonic::Status) -> FailureClass {
     match status.code() {
         Code::OutOfRange if status.message().contains("compacted") => FailureClass::Compacted,
         Code::OutOfRange if status.message().contains("future revision") => FailureClass::FutureRevision,
+        Code::NotFound if status.message().contains("lease not found") => FailureClass::LeaseNotFound,
         Code::Unavailable => FailureClass::Unavailable,
         Code::DeadlineExceeded => FailureClass::Timeout,
         Code::PermissionDenied => FailureClass::Forbidden,
@@ -82,7 +86,7 @@ pub struct Header {
 }
 
 impl Header {
-    fn of(header: Option<&ResponseHeader>) -> Result<Self, EtcdFailure> {
+    pub(super) fn of(header: Option<&ResponseHeader>) -> Result<Self, EtcdFailure> {
         let header = header.ok_or_else(|| EtcdFailure::of(FailureClass::Malformed))?;
         Ok(Self {
             revision: unsigned(header.revision()),
@@ -250,7 +254,7 @@ impl EtcdClient {
 
     /// One operation on the standing connection, or on a new one. The
     /// connection is kept only when the member has answered.
-    async fn call<T, F>(
+    pub(super) async fn call<T, F>(
         &mut self,
         deadline: Duration,
         operation: impl FnOnce(Client) -> F,
@@ -272,7 +276,8 @@ impl EtcdClient {
         let answered = match &answer {
             Ok(_) => true,
             Err(failure) => {
-                matches!(failure.class, FailureClass::Compacted | FailureClass::FutureRevision)
+                use FailureClass::{Compacted, FutureRevision, LeaseNotFound};
+                matches!(failure.class, Compacted | FutureRevision | LeaseNotFound)
             }
         };
         if answered {

@@ -266,6 +266,9 @@ mod tests {
         ended[0].state = ComponentState::Exited { how: "signal 9\u{1b}[2J".to_owned() };
         let text = check(&ended).unwrap_err().to_string();
         assert!(text.contains("ended by itself") && !text.contains('\u{1b}'), "{text}");
+        let mut other = statuses();
+        other[1].incarnation = "104".to_owned();
+        assert!(check(&other).is_ok(), "what is no target may be started anew");
         assert!(check(&statuses()[1..]).unwrap_err().to_string().contains("gone"));
         let wider = token.recheck(2, &[id("kube-apiserver-1")], &bound, &statuses());
         assert!(matches!(wider, Err(GuardError::NotAllowed { .. })));

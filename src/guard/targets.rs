@@ -140,6 +140,7 @@ pub(super) mod tests {
             steady_state: vec![],
             objectives: vec![],
             predictions: vec![],
+            consumers: vec![],
             limits: Limits::default(),
         }
     }

@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 /// One line of a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every record holds an answer; a box each would cost more than it saves"
+)]
 pub enum Record {
     /// First line of each time that the recorder was opened.
     Opened {
@@ -77,6 +81,60 @@ pub enum ClientKind {
     CasUpdater,
     /// The watcher and reflector of the kube crate.
     Reflector,
+    /// Raw etcd leases, some kept alive and some given back.
+    LeaseKeeper,
+    /// Candidates for one Lease, by the rules of client-go.
+    LeaderElector,
+    /// Creates core/v1 Events.
+    EventWriter,
+    /// Deployments that the controller manager has to act upon.
+    Deployer,
+    /// Pods that the scheduler has to look at.
+    PodCreator,
+}
+
+/// What is done to an etcd lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LeaseAction {
+    /// Granted anew.
+    Grant,
+    /// A key is put under it.
+    Attach,
+    /// Kept alive.
+    KeepAlive,
+    /// Asked for the time that it has left.
+    TimeToLive,
+    /// Given back.
+    Revoke,
+    /// Every lease that exists is asked for.
+    List,
+}
+
+/// What a candidate does to the Lease that it wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ElectAction {
+    /// Reads it.
+    Get,
+    /// Makes it, as its holder.
+    Create,
+    /// Writes itself into it, at the resourceVersion last seen.
+    Update,
+    /// Gives it up.
+    Release,
+}
+
+/// Objects that clients make so that something is done about them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Made {
+    /// A core/v1 Event.
+    Event,
+    /// A Deployment of one replica.
+    Deployment,
+    /// A Pod that no node can take.
+    Pod,
 }
 
 /// One operation: called, perhaps returned, with its outcome.
@@ -180,11 +238,56 @@ pub enum Op {
         /// Number of the object within the client.
         object: u64,
     },
+    /// Something done to an etcd lease.
+    EtcdLease {
+        /// What.
+        action: LeaseAction,
+        /// Its id, hexadecimal as etcd's tools write it; absent when it gets one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lease: Option<String>,
+        /// Time to live asked for, of a grant.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ttl_seconds: Option<u64>,
+    },
+    /// A candidate's operation on the Lease that it wants.
+    Elect {
+        /// Identity of the candidate.
+        candidate: String,
+        /// Name of the Lease.
+        lease: String,
+        /// What.
+        action: ElectAction,
+    },
+    /// Creation of the `id`-th object of a client.
+    Make {
+        /// What.
+        what: Made,
+        /// Ascending within the client.
+        id: u64,
+    },
+    /// GET of such an object, to see what was done about it.
+    Look {
+        /// What.
+        what: Made,
+        /// As it was made.
+        id: u64,
+    },
+    /// GET of the ReplicaSet that Deployment `id` names, or once named.
+    Owned {
+        /// As the Deployment was made.
+        id: u64,
+        /// Name of the ReplicaSet.
+        name: String,
+    },
 }
 
 /// What came of an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every record holds an answer; a box each would cost more than it saves"
+)]
 pub enum Outcome {
     /// Acknowledged, or answered.
     Ok(Answer),
@@ -234,6 +337,30 @@ pub struct Answer {
     /// Number of the value that an object of compare-and-swap updates was found with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<u64>,
+    /// How often a Lease has changed hands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transitions: Option<u64>,
+    /// Id of an etcd lease that was granted, hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease: Option<String>,
+    /// Ids of the client's own etcd leases that exist, hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leases: Option<Vec<String>>,
+    /// Seconds that an etcd lease has left, rounded down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds: Option<u64>,
+    /// Seconds that it was granted for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub granted_ttl_seconds: Option<u64>,
+    /// UID of an object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// Name of the ReplicaSet that a Deployment's status names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replica_set: Option<String>,
+    /// Whether a controller has done what the object asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acted: Option<bool>,
 }
 
 /// Something that arrived on a watch.
@@ -300,6 +427,22 @@ pub enum Event {
         /// resourceVersion of the list or bookmark that it was filled from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         revision: Option<u64>,
+    },
+    /// A candidate believes from now on that it leads.
+    Leading {
+        /// Its identity.
+        candidate: String,
+        /// resourceVersion of the Lease that says so.
+        revision: u64,
+        /// How often the Lease has changed hands.
+        transitions: u64,
+    },
+    /// It does so no more.
+    LeadingEnded {
+        /// Its identity.
+        candidate: String,
+        /// `renew-deadline`, `released`, `stopped`.
+        reason: String,
     },
 }
 

@@ -31,7 +31,7 @@ pub(super) fn needs(drill: &Drill) -> Vec<(String, Vec<Capability>)> {
     });
     let clients = drill.spec.clients.iter().map(|client| {
         let needs = match client {
-            Client::EtcdWatcher(_) => ReachEtcd,
+            Client::EtcdWatcher(_) | Client::LeaseKeeper(_) => ReachEtcd,
             _ => AddressApiServers,
         };
         (format!("client `{}` (`{}`)", client_name(client), client_key(client)), vec![needs])

@@ -54,6 +54,11 @@ pub(super) fn clients(drill: &Drill, components: &[PlannedComponent]) -> Vec<Pla
             Client::SecretReader(c) => (ClientKind::SecretReader, api_server(), Some(c.every.0)),
             Client::CasUpdater(c) => (ClientKind::CasUpdater, api_server(), Some(c.every.0)),
             Client::Reflector(_) => (ClientKind::Reflector, api_server(), None),
+            Client::LeaseKeeper(c) => (ClientKind::LeaseKeeper, etcd[0].clone(), Some(c.every.0)),
+            Client::LeaderElector(c) => (ClientKind::LeaderElector, api_server(), Some(c.retry_period.0)),
+            Client::EventWriter(c) => (ClientKind::EventWriter, api_server(), Some(c.every.0)),
+            Client::Deployer(c) => (ClientKind::Deployer, api_server(), Some(c.every.0)),
+            Client::PodCreator(c) => (ClientKind::PodCreator, api_server(), Some(c.every.0)),
         };
         planned.push(PlannedClient {
             name: name.to_owned(),
@@ -114,6 +119,7 @@ fn needs_truth(drill: &Drill) -> bool {
     let objective = |o: &Objective| match o {
         Objective::Rto(r) => matches!(r.to, RtoTo::EtcdServing | RtoTo::FirstTrueList | RtoTo::FirstGoodGet),
         Objective::Rpo(_) | Objective::NoClientOnLostTimeline(_) => true,
+        Objective::NoTwoLeaders(_) => false,
     };
     spec.steps.iter().any(step)
         || spec.objectives.iter().any(objective)

@@ -61,6 +61,9 @@ pub struct Plan {
     pub objectives: Vec<PlannedObjective>,
     /// What each client is predicted to see.
     pub predictions: Vec<Prediction>,
+    /// What leases, leaders and the cluster's own consumers are predicted to do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consumers: Vec<ConsumerPrediction>,
     /// Bounds of the run.
     pub limits: Limits,
 }
@@ -199,6 +202,48 @@ pub struct Prediction {
     pub refusals: BTreeMap<String, bool>,
     /// Where the rule comes from.
     pub source: String,
+}
+
+/// What is predicted about leases, a leader or a consumer, for this version and procedure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConsumerPrediction {
+    /// Name of the client.
+    pub client: String,
+    /// What is asked.
+    pub question: Question,
+    /// The answer.
+    pub expected: Expected,
+    /// Where the rule comes from.
+    pub source: String,
+}
+
+/// What a prediction about leases, a leader or a consumer answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Question {
+    /// Leases given back after the snapshot come back with all of their time.
+    LeasesComeBack,
+    /// Leases granted after the snapshot are not found.
+    LeasesAreGone,
+    /// Two candidates believe at the same time that they lead.
+    TwoLead,
+    /// Events are refused because their etcd lease is gone.
+    EventsRefused,
+    /// Everything that is made after the restore is acted upon.
+    ActsOnAll,
+}
+
+/// Answer of a prediction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Expected {
+    /// Yes.
+    Yes,
+    /// No.
+    No,
+    /// It depends on what can't be known in advance.
+    Perhaps,
 }
 
 /// Whether a client's view is predicted to equal etcd's.

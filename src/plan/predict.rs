@@ -17,6 +17,8 @@
 //!   watch: etcd says "compacted", the API server lists again and ends its clients'
 //!   watches with 410 (executed on 1.37.2). A smaller bump leaves watches in the future.
 
+pub(super) mod consumers;
+
 use super::expand::writes_per_second;
 use super::versions::minor;
 use super::{PlannedClient, PlannedObjective, PredictedView, Prediction, Versions};
@@ -106,6 +108,8 @@ impl<'a> Procedure<'a> {
             Client::GetReader(_) | Client::CasUpdater(_) => false,
             Client::ListReader(list) => self.list_lies(list),
             Client::Watcher(_) | Client::EtcdWatcher(_) | Client::Reflector(_) => self.past != Past::Yes,
+            // They hold no view; what is expected of them is in `consumers`.
+            _ => return None,
         };
         let after = if lies { PredictedView::LostTimeline } else { PredictedView::True };
         let before = if self.past == Past::Yes { PredictedView::NotApplicable } else { after };
@@ -311,6 +315,7 @@ pub(super) fn objectives(drill: &Drill, predictions: &[Prediction]) -> Vec<Plann
             Objective::Rto(o) => rto(drill, o, predictions),
             Objective::Rpo(_) => rpo(drill),
             Objective::NoClientOnLostTimeline(_) => timeline(predictions),
+            Objective::NoTwoLeaders(_) => consumers::leaders(drill),
         },
     };
     drill.spec.objectives.iter().map(planned).collect()

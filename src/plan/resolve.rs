@@ -131,6 +131,7 @@ pub fn resolve(input: ResolveInput<'_>) -> Result<Plan, PlanError> {
     let components = expand::components(drill.spec.cluster.topology);
     let clients = expand::clients(&drill, &components);
     let predictions = predict::predictions(&drill, &versions, &clients);
+    let consumers = predict::consumers::predictions(&drill, &versions, &clients);
     Ok(Plan {
         format_version: FORMAT_VERSION.to_owned(),
         seed: input.seed.unwrap_or_else(|| derived_seed(&drill_digest)),
@@ -143,6 +144,7 @@ pub fn resolve(input: ResolveInput<'_>) -> Result<Plan, PlanError> {
         steady_state: drill.spec.steady_state.clone(),
         objectives: predict::objectives(&drill, &predictions),
         predictions,
+        consumers,
         limits: drill.spec.limits.clone(),
         cluster: PlannedCluster {
             name: "main".to_owned(),

@@ -6,7 +6,7 @@
 use super::model::{Mark, Report};
 
 /// Marks at which a capability is back, and what to call that.
-const RUNGS: [(&str, &str); 8] = [
+const RUNGS: [(&str, &str); 11] = [
     ("etcdServing", "etcd serves"),
     ("apiReady", "API servers ready"),
     ("firstGoodWrite", "writes acknowledged"),
@@ -15,6 +15,9 @@ const RUNGS: [(&str, &str); 8] = [
     ("secretsReadable", "Secrets readable"),
     ("allWatchesLive", "watches deliver"),
     ("controllersLead", "controllers lead"),
+    ("controllersAct", "controllers act"),
+    ("schedulerActs", "scheduler acts"),
+    ("eventsWritten", "events written"),
 ];
 
 /// One rung.

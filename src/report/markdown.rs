@@ -3,6 +3,7 @@
 use super::advice;
 use super::escape::{markdown as safe, markdown_code as code};
 use super::figure;
+use super::holders;
 use super::html::{Page, page};
 use super::ladder;
 use super::model::Report;
@@ -24,6 +25,7 @@ pub fn render(prepared: &Prepared<'_>) -> String {
     predictions(&mut out, report);
     clients(&mut out, report);
     audit::clients(&mut out, &page);
+    holders(&mut out, report);
     audit::loss(&mut out, &page);
     prevention(&mut out, report);
     audit::auditor(&mut out, &page);
@@ -148,6 +150,18 @@ fn clients(out: &mut String, report: &Report) {
             facts.revision_after,
             count(facts.revisions_reused)
         );
+    }
+}
+
+fn holders(out: &mut String, report: &Report) {
+    for table in report.facts.etcd_restore.iter().flat_map(holders::tables) {
+        let _ = writeln!(out, "## {}\n\n| {} |", table.title, table.columns.join(" | "));
+        let _ = writeln!(out, "|{}", "---|".repeat(table.columns.len()));
+        for row in table.rows {
+            let cells: Vec<String> = row.iter().map(|cell| safe(cell)).collect();
+            let _ = writeln!(out, "| {} |", cells.join(" | "));
+        }
+        out.push('\n');
     }
 }
 

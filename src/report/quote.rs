@@ -2,6 +2,7 @@
 //!
 //! A reference is `<file>#<line>`, lines counted from 1.
 
+use super::build::word;
 use super::figure;
 use crate::history::record::{Answer, Event, Op, OpRecord, Outcome, Record};
 use crate::timeline::EvidenceInput;
@@ -84,6 +85,20 @@ fn asked(op: &Op) -> String {
             format!("update own object {object} to value {value}, from resourceVersion {held}")
         }
         Op::CasRead { object } => format!("GET own object {object}"),
+        Op::EtcdLease { action, lease, ttl_seconds } => {
+            let mut text = format!("etcd lease: {}", word(action));
+            if let Some(lease) = lease {
+                let _ = write!(text, " {lease}");
+            }
+            if let Some(ttl) = ttl_seconds {
+                let _ = write!(text, " for {ttl} s");
+            }
+            text
+        }
+        Op::Elect { candidate, lease, action } => format!("{candidate}: {} lease {lease}", word(action)),
+        Op::Make { what, id } => format!("create {} {id}", word(what)),
+        Op::Look { what, id } => format!("GET {} {id}", word(what)),
+        Op::Owned { id, name } => format!("GET ReplicaSet {name} of deployment {id}"),
     }
 }
 
@@ -110,6 +125,14 @@ fn answered(op: &OpRecord) -> String {
             }
             if let Some(value) = answer.value {
                 let _ = write!(text, ", value {value}");
+            }
+            if let Some(seconds) = answer.ttl_seconds {
+                let _ = write!(text, ", {seconds} s left");
+            }
+            match answer.acted {
+                Some(true) => text.push_str(", acted upon"),
+                Some(false) => text.push_str(", not acted upon yet"),
+                None => {}
             }
             if answer.wrong_value {
                 text.push_str(", with a value that was not written");
@@ -153,6 +176,12 @@ fn arrived(event: &Event) -> (String, String) {
         Event::Store { ids, revision } => {
             let text = format!("store filled with {} objects: {}", ids.len(), shortened(&ids.to_ranges()));
             (text, revision.map_or_else(|| "—".to_owned(), |revision| revision.to_string()))
+        }
+        Event::Leading { candidate, revision, .. } => {
+            (format!("{candidate} believes that it leads"), revision.to_string())
+        }
+        Event::LeadingEnded { candidate, reason } => {
+            (format!("{candidate} leads no more: {reason}"), "—".to_owned())
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::escape::terminal as safe;
 use super::figure;
+use super::holders;
 use super::ladder;
 use super::model::Report;
 use crate::check::Verdict;
@@ -25,6 +26,7 @@ pub fn render(report: &Report, options: Options) -> String {
     page.objectives(report);
     page.ladder(report);
     page.clients(report);
+    page.holders(report);
     page.predictions(report);
     page.foot(report);
     page.out
@@ -128,6 +130,17 @@ impl Page {
         }
     }
 
+    fn holders(&mut self, report: &Report) {
+        for table in report.facts.etcd_restore.iter().flat_map(holders::tables) {
+            self.title(table.title);
+            let mut rows = vec![table.columns.iter().map(|c| (*c).to_owned()).collect::<Vec<_>>()];
+            rows.extend(
+                table.rows.iter().map(|row| row.iter().map(|cell| safe(cell).into_owned()).collect()),
+            );
+            self.table(&rows);
+        }
+    }
+
     fn predictions(&mut self, report: &Report) {
         let differing: Vec<_> = report.predictions.iter().filter(|p| p.agrees == Some(false)).collect();
         if report.predictions.is_empty() {
@@ -160,10 +173,11 @@ impl Page {
         let _ = writeln!(self.out, "\n{text}");
     }
 
-    fn table<const N: usize>(&mut self, rows: &[[String; N]]) {
+    fn table<R: AsRef<[String]>>(&mut self, rows: &[R]) {
         let widths = widths(rows);
         for (index, row) in rows.iter().enumerate() {
-            let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| pad(cell, width)).collect();
+            let cells: Vec<String> =
+                row.as_ref().iter().zip(&widths).map(|(cell, width)| pad(cell, *width)).collect();
             let line = format!("  {}", cells.join("  "));
             let line = line.trim_end();
             let line = if index == 0 { self.paint(line, Style::new().dimmed()) } else { line.to_owned() };
@@ -197,14 +211,12 @@ fn verdict_style(verdict: Option<Verdict>) -> Style {
     }
 }
 
-fn widths<const N: usize>(rows: &[[String; N]]) -> [usize; N] {
-    let mut widths = [0; N];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    widths
+fn widths<R: AsRef<[String]>>(rows: &[R]) -> Vec<usize> {
+    let columns = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
+    let widest = |column: usize| {
+        rows.iter().filter_map(|row| row.as_ref().get(column)).map(|cell| cell.chars().count()).max()
+    };
+    (0..columns).map(|column| widest(column).unwrap_or(0)).collect()
 }
 
 fn pad(text: &str, width: usize) -> String {

@@ -95,7 +95,7 @@ pub fn start(
 
 fn identity(planned: &PlannedClient, cluster: &dyn Cluster) -> Result<Identity, ProviderError> {
     match planned.kind {
-        ClientKind::EtcdTruth | ClientKind::EtcdWatcher => cluster.etcd_identity(),
+        ClientKind::EtcdTruth | ClientKind::EtcdWatcher | ClientKind::LeaseKeeper => cluster.etcd_identity(),
         _ if planned.identity == OBSERVER_USER => cluster.identity(OBSERVER_USER, &[]),
         _ => cluster.identity(&planned.identity, &[CLIENT_GROUP]),
     }

@@ -108,7 +108,13 @@ async fn make_namespace(plan: &Plan, cluster: &dyn Cluster, namespace: &str) -> 
             json!({"metadata": {"name": "quakeproof-clients"}, "rules": [
                 {"apiGroups": [""], "resources": ["configmaps"],
                  "verbs": ["create", "get", "list", "watch", "update"]},
-                {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get", "list"]}
+                {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get", "list"]},
+                {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+                {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "get"]},
+                {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["create", "get"]},
+                {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get"]},
+                {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+                 "verbs": ["create", "get", "update"]}
             ]}),
         ),
         (

@@ -30,6 +30,12 @@ pub const FIRST_TRUE_LIST: &str = "firstTrueList";
 pub const SECRETS_READABLE: &str = "secretsReadable";
 /// Leader-elected components renew their leases again.
 pub const CONTROLLERS_LEAD: &str = "controllersLead";
+/// The controller manager acts on Deployments again.
+pub const CONTROLLERS_ACT: &str = "controllersAct";
+/// The scheduler judges Pods again.
+pub const SCHEDULER_ACTS: &str = "schedulerActs";
+/// Events are acknowledged again.
+pub const EVENTS_WRITTEN: &str = "eventsWritten";
 /// Every watcher has delivered an object that was acknowledged after the restore.
 pub const ALL_WATCHES_LIVE: &str = "allWatchesLive";
 /// The restored timeline is past every revision of the lost one.
@@ -77,7 +83,15 @@ pub fn marks(timeline: &Timeline, plan: &Plan, journal: &[Entry]) -> Marks {
             (FIRST_TRUE_LIST, ClientKind::ListReader, Combine::Last),
             (SECRETS_READABLE, ClientKind::SecretReader, Combine::Last),
             (CONTROLLERS_LEAD, ClientKind::LeaderLease, Combine::Last),
+            (CONTROLLERS_ACT, ClientKind::Deployer, Combine::Last),
+            (SCHEDULER_ACTS, ClientKind::PodCreator, Combine::Last),
+            (EVENTS_WRITTEN, ClientKind::EventWriter, Combine::Last),
         ] {
+            // A drill has these clients or has not; every drill has the others.
+            let optional = matches!(name, CONTROLLERS_ACT | SCHEDULER_ACTS | EVENTS_WRITTEN);
+            if optional && !timeline.lanes.iter().any(|lane| lane.kind == kind) {
+                continue;
+            }
             let each: Vec<(String, Recovery)> = timeline
                 .lanes
                 .iter()

@@ -4,6 +4,7 @@
 pub mod boundaries;
 pub mod cas;
 pub mod clients;
+pub mod consumed;
 pub mod gets;
 pub mod marks;
 pub mod phases;

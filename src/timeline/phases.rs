@@ -3,7 +3,7 @@
 use super::boundaries::Boundaries;
 use super::clients::ClientLog;
 use super::views::is_watch;
-use super::{cas, gets};
+use super::{cas, consumed, gets};
 use crate::clock::MonoNs;
 use crate::history::record::{ClientKind, Event};
 use crate::plan::MinimumOperations;
@@ -78,6 +78,10 @@ fn completed(log: &ClientLog) -> Vec<MonoNs> {
         }
         ClientKind::CasUpdater => {
             log.ops().filter(|(_, op)| cas::is_answered(op)).map(|(_, op)| op.return_ns).collect()
+        }
+        // What was acted upon, not what was asked for.
+        ClientKind::Deployer | ClientKind::PodCreator => {
+            consumed::items(log).values().filter_map(|item| item.acted.as_ref().map(|a| a.ret)).collect()
         }
         _ => log
             .ops()

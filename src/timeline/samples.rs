@@ -3,6 +3,7 @@
 use super::Restored;
 use super::cas;
 use super::clients::{ClientLog, ListResult};
+use super::consumed;
 use super::gets::{self, Right};
 use super::sustained::{Sample, State, with_gaps};
 use super::truth::{Side, side};
@@ -95,6 +96,7 @@ pub fn lane(log: &ClientLog, restored: Option<&Restored>) -> Lane {
         kind if holds_views(kind) => view_samples(log, restored),
         ClientKind::GetReader => get_samples(log, restored),
         ClientKind::CasUpdater => cas_samples(log, restored),
+        ClientKind::Deployer | ClientKind::PodCreator => consumed::samples(log),
         kind => log
             .ops()
             .map(|(index, op)| sample(op, lease_or_answered(kind, op, restored), log.line(index)))

@@ -141,7 +141,11 @@ impl Fold {
             }
             Event::Other { revision } | Event::Bookmark { revision, .. } => self.position = *revision,
             // A store filled anew is a new fold.
-            Event::Error { .. } | Event::Ended { .. } | Event::Store { .. } => return,
+            Event::Error { .. }
+            | Event::Ended { .. }
+            | Event::Store { .. }
+            | Event::Leading { .. }
+            | Event::LeadingEnded { .. } => return,
         }
         self.index = index;
     }

@@ -548,6 +548,7 @@ impl World {
                     predicted: None,
                 })
                 .collect(),
+            consumers: vec![],
             predictions: vec![Prediction {
                 client: "watch".to_owned(),
                 before_passing: PredictedView::LostTimeline,

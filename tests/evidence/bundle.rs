@@ -87,6 +87,7 @@ pub fn plan() -> Plan {
         steady_state: vec![],
         objectives: vec![],
         predictions: vec![],
+        consumers: vec![],
         limits: Limits::default(),
     }
 }

@@ -3,9 +3,12 @@
 //! are of the size that real runs of Kubernetes 1.37.2 show.
 
 use quakeproof::agent::undo::{InjectionId, OnLapse, Undo, UndoOp};
+use quakeproof::check::consumers::ConsumerFacts;
 use quakeproof::check::facts::{
     ClientFacts, EtcdRestoreFacts, InstantFacts, PredictionOutcome, SnapshotFacts,
 };
+use quakeproof::check::leaders::{LeaderFacts, Overlap};
+use quakeproof::check::leases::{Granted, LeaseFacts};
 use quakeproof::check::ledger::LedgerAccount;
 use quakeproof::check::recorder::RecorderAccount;
 use quakeproof::check::seen::{ObservedView, SeenInPhase};
@@ -502,10 +505,9 @@ fn findings() -> Vec<Finding> {
     let evidence = |all: &[&str]| all.iter().map(|s| (*s).to_owned()).collect();
     vec![
         Finding {
-            capability: None,
+            capability: Some("firstGoodWrite".to_owned()),
             name: "writes-again".to_owned(),
             kind: "rto".to_owned(),
-            capability: Some("firstGoodWrite".to_owned()),
             cluster: "main".to_owned(),
             verdict: Verdict::Pass,
             reason: "writes were acknowledged again well within the limit".to_owned(),
@@ -514,17 +516,15 @@ fn findings() -> Vec<Finding> {
             observed: ms(1_053),
             lower: ms(1_029),
             upper: ms(1_077),
-            capability: None,
             predicted: Some("within 0.5 s to 5 s".to_owned()),
             from: finding_mark("fault", FAULT_MS, 18_231, "journal"),
             to: finding_mark("firstGoodWrite", 19_260, 19_291, "orders"),
             evidence: evidence(&["journal.jsonl#13", "histories/orders.jsonl#4", "histories/orders.jsonl#5"]),
         },
         Finding {
-            capability: None,
+            capability: Some("firstTrueList".to_owned()),
             name: "lists-true-again".to_owned(),
             kind: "rto".to_owned(),
-            capability: Some("firstTrueList".to_owned()),
             cluster: "main".to_owned(),
             verdict: Verdict::Fail,
             reason: "no LIST equalled etcd’s state at its revision in the 40 s after the restore command".to_owned(),
@@ -533,7 +533,6 @@ fn findings() -> Vec<Finding> {
             observed: None,
             lower: ms(40_563),
             upper: None,
-            capability: None,
             predicted: Some("never, while the API server keeps its cache".to_owned()),
             from: finding_mark("restoreCommand", COMMAND_MS, COMMAND_MS, "journal"),
             to: None,
@@ -543,7 +542,6 @@ fn findings() -> Vec<Finding> {
             capability: None,
             name: "lost-writes".to_owned(),
             kind: "rpo".to_owned(),
-            capability: None,
             cluster: "main".to_owned(),
             verdict: Verdict::Pass,
             reason: "251 acknowledged writes (ids 253 to 503) are gone: everything between snapshot and loss".to_owned(),
@@ -552,7 +550,6 @@ fn findings() -> Vec<Finding> {
             observed: ms(5_019),
             lower: ms(5_013),
             upper: ms(5_025),
-            capability: None,
             predicted: Some("every write since the snapshot".to_owned()),
             from: finding_mark("lastKeptWrite", 13_160, 13_166, "orders"),
             to: finding_mark("lastAckedWrite", 18_180, 18_185, "orders"),
@@ -562,7 +559,6 @@ fn findings() -> Vec<Finding> {
             capability: None,
             name: "no-client-on-lost-timeline".to_owned(),
             kind: "noClientOnLostTimeline".to_owned(),
-            capability: None,
             cluster: "main".to_owned(),
             verdict: Verdict::Fail,
             reason: "4 of 5 clients stayed on the lost timeline, before and after the new one had passed revision 465".to_owned(),
@@ -571,7 +567,6 @@ fn findings() -> Vec<Finding> {
             observed: Some(4),
             lower: Some(4),
             upper: Some(4),
-            capability: None,
             predicted: Some("missed by every LIST and watch".to_owned()),
             from: None,
             to: None,
@@ -673,9 +668,7 @@ fn facts() -> EtcdRestoreFacts {
             kept: Some(252),
             lost: Some(251),
             lost_after_restore: Some(0),
-            refused: 0,
             indeterminate: 53,
-            refused: 0,
             applied: Some(1),
             not_applied: Some(52),
             unsettled: Some(0),
@@ -717,8 +710,59 @@ fn facts() -> EtcdRestoreFacts {
                 ..client("etcd-watch", ClientKind::EtcdWatcher, [503, 0, 1_733])
             },
         ],
+        leases: leases(),
+        leaders: vec![LeaderFacts {
+            lease: "elector".to_owned(),
+            clients: vec!["elector".to_owned()],
+            holder_before: Some("elector-b-1".to_owned()),
+            holder_after: Some("elector-a-1".to_owned()),
+            transitions: Some(1),
+            overlap_ns: Some(7_200_000_000),
+            overlaps: vec![Overlap {
+                from_ns: at(19_800),
+                to_ns: at(27_000),
+                first: "elector-b-1".to_owned(),
+                second: "elector-a-1".to_owned(),
+                evidence: vec!["histories/elector.jsonl#31".to_owned()],
+            }],
+            reason: None,
+        }],
+        consumers: vec![ConsumerFacts {
+            client: "deployer".to_owned(),
+            kind: ClientKind::Deployer,
+            made_after: 38,
+            acted_after: 33,
+            made_at_the_end: 0,
+            slowest_after_ns: Some(412_000_000),
+            slowest_before_ns: Some(190_000_000),
+            lost: 5,
+            acted_on_lost: Some(0),
+            deleted: 0,
+            evidence: Vec::new(),
+        }],
         reason: None,
     }
+}
+
+fn leases() -> Vec<LeaseFacts> {
+    let lease = |id: &str, granted, given_back, ttl: [Option<u64>; 2], back, gone| LeaseFacts {
+        client: "leases".to_owned(),
+        id: id.to_owned(),
+        granted_ttl_seconds: 20,
+        granted,
+        given_back_before_loss: given_back,
+        ttl_before_seconds: ttl[0],
+        ttl_after_seconds: ttl[1],
+        came_back_with_full_ttl: Some(back),
+        not_found: Some(gone),
+        evidence: Vec::new(),
+        reason: None,
+    };
+    vec![
+        lease("7d07a1", Granted::BeforeSnapshot, false, [Some(15), Some(19)], true, false),
+        lease("7d07a2", Granted::BeforeSnapshot, true, [None, Some(19)], true, false),
+        lease("7d07a3", Granted::AfterSnapshot, false, [Some(19), None], false, true),
+    ]
 }
 
 fn prediction(

@@ -58,6 +58,11 @@ pub(crate) fn client_key(client: &Client) -> &'static str {
         Client::SecretReader(_) => "secretReader",
         Client::CasUpdater(_) => "casUpdater",
         Client::Reflector(_) => "reflector",
+        Client::LeaseKeeper(_) => "leaseKeeper",
+        Client::LeaderElector(_) => "leaderElector",
+        Client::EventWriter(_) => "eventWriter",
+        Client::Deployer(_) => "deployer",
+        Client::PodCreator(_) => "podCreator",
     }
 }
 
@@ -72,6 +77,11 @@ pub(crate) fn client_name(client: &Client) -> &str {
         Client::SecretReader(c) => &c.name,
         Client::CasUpdater(c) => &c.name,
         Client::Reflector(c) => &c.name,
+        Client::LeaseKeeper(c) => &c.name,
+        Client::LeaderElector(c) => &c.name,
+        Client::EventWriter(c) => &c.name,
+        Client::Deployer(c) => &c.name,
+        Client::PodCreator(c) => &c.name,
     }
 }
 
@@ -81,6 +91,7 @@ pub(crate) fn objective_key(objective: &Objective) -> &'static str {
         Objective::Rto(_) => "rto",
         Objective::Rpo(_) => "rpo",
         Objective::NoClientOnLostTimeline(_) => "noClientOnLostTimeline",
+        Objective::NoTwoLeaders(_) => "noTwoLeaders",
     }
 }
 
@@ -90,6 +101,7 @@ pub(crate) fn objective_name(objective: &Objective) -> &str {
         Objective::Rto(o) => &o.name,
         Objective::Rpo(o) => &o.name,
         Objective::NoClientOnLostTimeline(o) => &o.name,
+        Objective::NoTwoLeaders(o) => &o.name,
     }
 }
 

@@ -5,6 +5,7 @@ use super::{Lint, client_path, objective_path};
 use crate::check::objectives::{RtoFrom, RtoTo};
 use crate::fault;
 use crate::step::spec::Until;
+use std::collections::BTreeMap;
 
 pub(super) fn check(lint: &mut Lint<'_>) {
     let drill = lint.drill;
@@ -13,6 +14,7 @@ pub(super) fn check(lint: &mut Lint<'_>) {
             Objective::Rto(o) => rto(lint, i, objective, o),
             Objective::Rpo(o) => rpo(lint, i, objective, o),
             Objective::NoClientOnLostTimeline(_) => timeline(lint, i, objective),
+            Objective::NoTwoLeaders(_) => leaders(lint, i, objective),
         }
     }
     for (i, client) in drill.spec.clients.iter().enumerate() {
@@ -66,7 +68,16 @@ fn rto(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &Rto) {
         RtoTo::SecretsReadable if !has(lint, |c| matches!(c, Client::SecretReader(_))) => {
             ("secretReader", "add a client, as `- secretReader: {name: secrets, every: 500ms}`")
         }
-        RtoTo::FirstGoodWrite | RtoTo::FirstGoodGet | RtoTo::FirstTrueList | RtoTo::SecretsReadable => return,
+        RtoTo::ControllersAct if !has(lint, |c| matches!(c, Client::Deployer(_))) => {
+            ("deployer", "add a client, as `- deployer: {name: deployer}`")
+        }
+        RtoTo::SchedulerActs if !has(lint, |c| matches!(c, Client::PodCreator(_))) => {
+            ("podCreator", "add a client, as `- podCreator: {name: pods}`")
+        }
+        RtoTo::EventsWritten if !has(lint, |c| matches!(c, Client::EventWriter(_))) => {
+            ("eventWriter", "add a client, as `- eventWriter: {name: events}`")
+        }
+        _ => return,
     };
     let title = format!("no client measures where this time ends: that takes a `{kind}`");
     lint.error(&objective_path(i, objective, "to"), title, help);
@@ -83,6 +94,20 @@ fn rpo(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &Rpo) {
     if !has_step(lint, |s| fault::of(s).is_some()) {
         let title = "no step injects a fault that could lose a write";
         lint.error(&path, title, "add a `loseEtcd` step and a `restoreSnapshot` step");
+    }
+}
+
+fn leaders(lint: &mut Lint<'_>, i: usize, objective: &Objective) {
+    let mut candidates: BTreeMap<&str, u32> = BTreeMap::new();
+    for client in &lint.drill.spec.clients {
+        if let Client::LeaderElector(c) = client {
+            *candidates.entry(c.lease_name()).or_default() += u32::from(c.candidates);
+        }
+    }
+    if candidates.values().all(|n| *n < 2) {
+        let title = "no Lease has two candidates, so no two could lead";
+        let help = "add a client, as `- leaderElector: {name: elector, candidates: 2}`";
+        lint.error(&objective_path(i, objective, "name"), title, help);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Values outside their range, and lists that must not be empty.
 
-use super::super::spec::{Client, SteadyState, Step};
+use super::super::spec::{Client, LeaderElector, SteadyState, Step};
 use super::super::values::Span;
 use super::{Lint, client_path, condition_key, objective_path, step_path};
 use crate::drill::spec::Objective;
@@ -17,6 +17,12 @@ const WATCH_TIMEOUT: (Span, Span) = (Span::secs(5), Span::secs(24 * 3600));
 const OBJECTS: (u32, u32) = (1, 100);
 /// Objects per page that API servers are asked for.
 const PAGE: (u32, u32) = (1, 100_000);
+/// Below 10 s the short leases of a keeper would run out before they are given back.
+const LEASE_TTL: (Span, Span) = (Span::secs(10), Span::secs(3600));
+/// Of elections.
+const LEASE_DURATION: (Span, Span) = (Span::secs(2), Span::secs(3600));
+/// Of elections.
+const RETRY: (Span, Span) = (Span::millis(100), Span::secs(600));
 
 pub(super) fn check(lint: &mut Lint<'_>) {
     empty_lists(lint);
@@ -118,8 +124,48 @@ fn clients(lint: &mut Lint<'_>) {
             }
             // The rate's own type knows its range.
             Client::LedgerWriter(_) | Client::EtcdWatcher(_) | Client::Reflector(_) => {}
+            Client::LeaseKeeper(c) => {
+                span(lint, &client_path(i, client, "every"), c.every, EVERY);
+                whole_seconds(lint, &client_path(i, client, "ttl"), c.ttl, LEASE_TTL);
+            }
+            Client::LeaderElector(c) => elector(lint, i, client, c),
+            Client::EventWriter(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
+            Client::Deployer(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
+            Client::PodCreator(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
         }
     }
+}
+
+/// As client-go refuses to start with other values.
+fn elector(lint: &mut Lint<'_>, i: usize, client: &Client, c: &LeaderElector) {
+    let path = |key: &str| client_path(i, client, key);
+    if !(1..=5).contains(&c.candidates) {
+        let title = format!("`candidates: {}` is out of range", c.candidates);
+        lint.error(&path("candidates"), title, "write 1 to 5");
+    }
+    whole_seconds(lint, &path("leaseDuration"), c.lease_duration, LEASE_DURATION);
+    span(lint, &path("retryPeriod"), c.retry_period, RETRY);
+    if let Some(after) = c.hand_over {
+        span(lint, &path("handOver"), after, (Span::secs(1), WAIT.1));
+    }
+    if c.lease_duration <= c.renew_deadline {
+        let title = format!("`renewDeadline: {}` is not less than `leaseDuration`", c.renew_deadline);
+        lint.error(&path("renewDeadline"), title, "others would take over while a leader still tries");
+    }
+    // retryPeriod × 1.2, as client-go's jitter.
+    if c.renew_deadline.0 <= c.retry_period.0.saturating_mul(6) / 5 {
+        let title = format!("`retryPeriod: {}` leaves no second try in `renewDeadline`", c.retry_period);
+        lint.error(&path("retryPeriod"), title, "make it less than five sixths of `renewDeadline`");
+    }
+}
+
+/// A value that travels as whole seconds.
+fn whole_seconds(lint: &mut Lint<'_>, path: &str, value: Span, range: (Span, Span)) {
+    if value.0.subsec_nanos() != 0 {
+        let key = path.rsplit('.').next().unwrap_or(path);
+        lint.error(path, format!("`{key}: {value}` is not a whole number of seconds"), "round it");
+    }
+    span(lint, path, value, range);
 }
 
 fn steps(lint: &mut Lint<'_>) {
@@ -149,6 +195,7 @@ fn objectives(lint: &mut Lint<'_>) {
                 span(lint, &objective_path(i, objective, "settle"), o.settle, (Span::millis(0), WAIT.1));
                 span(lint, &objective_path(i, objective, "maxLag"), o.max_lag, (Span::millis(100), WAIT.1));
             }
+            Objective::NoTwoLeaders(_) => {}
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::super::resolve::{ResolveInput, resolve};
-use super::super::{Plan, PredictedView};
+use super::super::{Expected, Plan, PredictedView, Question};
 use super::*;
 
 const WITHOUT_BUMP: &str = include_str!("../../../scenarios/etcd/restore-without-bump.yaml");
@@ -137,4 +137,33 @@ fn a_client_of_an_api_server_that_is_kept_is_told_from_one_that_is_restarted() {
     let lying: Vec<&str> = lying(&plan).into_iter().filter(|name| listers.contains(name)).collect();
     assert!(!kept.is_empty() && kept.len() < listers.len(), "{kept:?}");
     assert_eq!(lying, kept);
+}
+
+fn expected(plan: &Plan, client: &str) -> Vec<(Question, Expected)> {
+    plan.consumers.iter().filter(|p| p.client == client).map(|p| (p.question, p.expected)).collect()
+}
+
+#[test]
+fn consumers_share_the_fate_of_watches_and_leases_that_of_the_snapshot() {
+    let bumped = plan(BUMP_AND_MARK, "v1.37.2");
+    assert_eq!(
+        expected(&bumped, "leases"),
+        [(Question::LeasesComeBack, Expected::Yes), (Question::LeasesAreGone, Expected::Yes)]
+    );
+    assert_eq!(expected(&bumped, "deployer"), [(Question::ActsOnAll, Expected::Yes)]);
+    assert_eq!(expected(&bumped, "pods"), [(Question::ActsOnAll, Expected::Yes)]);
+    assert_eq!(expected(&bumped, "events"), [(Question::EventsRefused, Expected::Perhaps)]);
+    let kept = plan(WITHOUT_BUMP, "v1.30.4");
+    assert_eq!(expected(&kept, "deployer"), [(Question::ActsOnAll, Expected::No)]);
+    let restarted = plan(&BUMP_AND_MARK.replace("apiServers: false", "apiServers: true"), "v1.37.2");
+    assert_eq!(expected(&restarted, "events"), [(Question::EventsRefused, Expected::No)]);
+}
+
+#[test]
+fn two_leaders_are_predicted_only_where_the_lease_is_handed_over() {
+    assert_eq!(expected(&plan(BUMP_AND_MARK, "v1.37.2"), "elector"), [(Question::TwoLead, Expected::No)]);
+    let two = plan(include_str!("../../../scenarios/etcd/restore-two-leaders.yaml"), "v1.37.2");
+    assert_eq!(expected(&two, "elector"), [(Question::TwoLead, Expected::Perhaps)]);
+    let objective = two.objectives.iter().find(|o| o.name == "one-leader").unwrap();
+    assert!(objective.predicted.as_ref().unwrap().contains("stepped down"), "{objective:?}");
 }

@@ -6,6 +6,7 @@ use super::{agreement, audit, bars, difference_rank, timeline};
 use crate::check::Verdict;
 use crate::check::facts::EtcdRestoreFacts;
 use crate::report::escape::visible;
+use crate::report::holders::{self, Table};
 use crate::report::model::{Instant, Report};
 use crate::report::prepared::Prepared;
 use crate::report::{advice, build::word, figure, ladder};
@@ -33,6 +34,7 @@ pub(in crate::report) struct Page {
     predictions: Vec<PredictionView>,
     rules: Vec<String>,
     pub(in crate::report) clients: Vec<ClientView>,
+    pub(in crate::report) holders: Vec<Table>,
     pub(in crate::report) loss: Vec<LossView>,
     pub(in crate::report) changed: Vec<String>,
     advice: Vec<AdviceView>,
@@ -47,6 +49,12 @@ pub(in crate::report) struct Page {
     pub(in crate::report) machine: Vec<(String, String)>,
     pub(in crate::report) register: Vec<[String; 3]>,
     judge: String,
+}
+
+/// Cells with nothing in them that acts.
+fn clean_table(table: Table) -> Table {
+    let cells = |row: Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect();
+    Table { rows: table.rows.into_iter().map(cells).collect(), ..table }
 }
 
 struct ObjectiveView {
@@ -150,6 +158,7 @@ pub(in crate::report) fn page(prepared: &Prepared<'_>) -> Page {
         stop_methods: stop_methods(report),
         predictions,
         rules,
+        holders: report.facts.etcd_restore.iter().flat_map(holders::tables).map(clean_table).collect(),
         clients: report
             .facts
             .etcd_restore

@@ -1,7 +1,12 @@
 //! The components: what each is doing, and how that changes.
+//!
+//! Controller managers and schedulers that exit by themselves are started again, see
+//! [`super::restart`]; nobody else does that here, where there is no kubelet.
 
 use super::children::{Children, Ended, pid_of};
 use super::host::Host;
+use super::restart::{BackOff, is_restarted};
+use crate::clock::{Clock, SystemClock};
 use crate::durable::sync_parent;
 use crate::provider::component::{
     ComponentId, ComponentState, ComponentStatus, ControlError, DataSlot, StopMethod,
@@ -11,11 +16,12 @@ use crate::provider::local::log_tail;
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// Every component of the cluster.
 pub struct Components {
@@ -119,11 +125,18 @@ impl Components {
             Doing::Running { .. } => return Ok(()),
             Doing::Stopped | Doing::Exited { .. } => {}
         }
-        let pid = self.spawn(spec, host).map_err(|e| ControlError::Failed { what, reason: e.to_string() })?;
-        entry.starts += 1;
-        entry.doing = Doing::Running { pid, paused: false, stopping: false };
+        let life = Life {
+            dir: self.dir.clone(),
+            spec: spec.clone(),
+            host: host.clone(),
+            children: Arc::clone(&self.children),
+            table: Arc::clone(&self.table),
+        };
+        let pid = life.spawn().map_err(|e| ControlError::Failed { what, reason: e.to_string() })?;
+        entry.runs(pid);
         drop(entries);
-        self.watch(component.clone(), self.dir.log(&spec.host, component), pid);
+        self.table.changed.notify_all();
+        thread::spawn(move || life.follow(pid));
         Ok(())
     }
 
@@ -153,6 +166,8 @@ impl Components {
         if let Some(entry) = entries.get_mut(component) {
             entry.doing = Doing::Stopped;
         }
+        drop(entries);
+        self.table.changed.notify_all();
         Ok(())
     }
 
@@ -249,28 +264,98 @@ impl Components {
         drop(entries);
         moved.map_err(|e| refused(e.to_string()))
     }
+}
 
-    fn spawn(&self, spec: &ComponentSpec, host: &Host) -> io::Result<i32> {
-        fs::create_dir_all(self.dir.host(&spec.host))?;
-        let log =
-            File::options().create(true).append(true).open(self.dir.log(&spec.host, &spec.component))?;
-        let mut command = program_of_cluster(&spec.program);
+impl Entry {
+    fn runs(&mut self, pid: i32) {
+        self.starts += 1;
+        self.doing = Doing::Running { pid, paused: false, stopping: false };
+    }
+
+    /// It ended by itself and nothing has happened since its `starts`-th start.
+    fn is_down_since(&self, starts: u64) -> bool {
+        self.starts == starts && matches!(self.doing, Doing::Exited { .. })
+    }
+}
+
+/// A component from a start that was asked for until it is stopped or not started again.
+struct Life {
+    dir: ClusterDir,
+    spec: ComponentSpec,
+    host: Host,
+    children: Arc<Children>,
+    table: Arc<Table>,
+}
+
+impl Life {
+    fn spawn(&self) -> io::Result<i32> {
+        fs::create_dir_all(self.dir.host(&self.spec.host))?;
+        let log = self.log()?;
+        let mut command = program_of_cluster(&self.spec.program);
         command
-            .args(&spec.args)
-            .current_dir(self.dir.host(&spec.host))
+            .args(&self.spec.args)
+            .current_dir(self.dir.host(&self.spec.host))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
         let children = Arc::clone(&self.children);
-        host.run(move || children.spawn(&mut command).map(|child| pid_of(&child)))
+        self.host.run(move || children.spawn(&mut command).map(|child| pid_of(&child)))
     }
 
-    fn watch(&self, component: ComponentId, log: PathBuf, pid: i32) {
-        let (table, children) = (Arc::clone(&self.table), Arc::clone(&self.children));
-        thread::spawn(move || {
-            let ended = children.wait(pid);
-            table.ended(&component, ended, &log);
-        });
+    /// Waits for the end of the process, again and again for as long as it is started again.
+    fn follow(self, mut pid: i32) {
+        let component = &self.spec.component;
+        let path = self.dir.log(&self.spec.host, component);
+        let (clock, mut back_off) = (SystemClock::new(), BackOff::default());
+        loop {
+            let since = clock.mono();
+            let ended = self.children.wait(pid);
+            let ran = Duration::from_nanos(clock.mono().since(since));
+            let Some(starts) = self.table.ended(component, ended, &path) else { return };
+            if !is_restarted(self.spec.role) {
+                return;
+            }
+            let mut pause = back_off.after(ran);
+            self.note(&format!("{component} {ended}; it is started again in {} s", pause.as_secs()));
+            pid = loop {
+                if !self.table.stays_down(component, starts, pause) {
+                    return;
+                }
+                match self.start_again(starts) {
+                    Some(Ok(pid)) => break pid,
+                    Some(Err(error)) => {
+                        pause = back_off.after(Duration::ZERO);
+                        self.note(&format!("{component} can't be started again: {error}"));
+                    }
+                    None => return,
+                }
+            };
+        }
+    }
+
+    /// `None` when somebody has started or stopped it meanwhile.
+    fn start_again(&self, starts: u64) -> Option<io::Result<i32>> {
+        let mut entries = self.table.lock();
+        let entry = entries.get_mut(&self.spec.component).filter(|e| e.is_down_since(starts))?;
+        let started = self.spawn();
+        if let Ok(pid) = &started {
+            entry.runs(*pid);
+        }
+        drop(entries);
+        self.table.changed.notify_all();
+        Some(started)
+    }
+
+    /// A line in the component's own log, where whoever wonders will look.
+    fn note(&self, text: &str) {
+        let written = self.log().and_then(|mut log| writeln!(log, "quakeproof supervisor: {text}"));
+        if let Err(error) = written {
+            eprintln!("log of {}: {error}", self.spec.component);
+        }
+    }
+
+    fn log(&self) -> io::Result<File> {
+        File::options().create(true).append(true).open(self.dir.log(&self.spec.host, &self.spec.component))
     }
 }
 
@@ -279,17 +364,31 @@ impl Table {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ended(&self, component: &ComponentId, ended: Ended, log: &Path) {
+    /// Takes in the end of a process. Returns how often it had been started when it ended
+    /// by itself, `None` when it was told to.
+    fn ended(&self, component: &ComponentId, ended: Ended, log: &Path) -> Option<u64> {
         let mut entries = self.lock();
-        if let Some(entry) = entries.get_mut(component) {
-            let asked = matches!(entry.doing, Doing::Running { stopping: true, .. });
-            entry.doing = if asked {
-                Doing::Stopped
-            } else {
-                Doing::Exited { how: format!("{ended}{}", log_tail::of(log)) }
-            };
-        }
+        let entry = entries.get_mut(component)?;
+        let asked = matches!(entry.doing, Doing::Running { stopping: true, .. });
+        entry.doing = if asked {
+            Doing::Stopped
+        } else {
+            Doing::Exited { how: format!("{ended}{}", log_tail::of(log)) }
+        };
+        let starts = entry.starts;
+        drop(entries);
         self.changed.notify_all();
+        (!asked).then_some(starts)
+    }
+
+    /// Waits for `pause`, or until somebody starts or stops the component. Whether nobody did.
+    fn stays_down(&self, component: &ComponentId, starts: u64, pause: Duration) -> bool {
+        let down = |entries: &mut BTreeMap<ComponentId, Entry>| {
+            entries.get(component).is_some_and(|e| e.is_down_since(starts))
+        };
+        let (mut entries, _) =
+            self.changed.wait_timeout_while(self.lock(), pause, down).unwrap_or_else(PoisonError::into_inner);
+        down(&mut entries)
     }
 }
 

@@ -13,6 +13,7 @@ use std::thread;
 type Job = Box<dyn FnOnce() + Send>;
 
 /// A handle on the thread; the namespace lives as long as it, or a process in it, does.
+#[derive(Clone)]
 pub struct Host {
     jobs: Sender<Job>,
 }

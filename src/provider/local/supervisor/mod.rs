@@ -8,6 +8,7 @@ mod components;
 mod fabric;
 mod gateway;
 mod host;
+mod restart;
 mod serve;
 mod tool;
 

@@ -1,0 +1,79 @@
+//! Deployments that the controller manager has to act upon.
+
+use super::consumed::{self, consume};
+use super::context::ClientContext;
+use super::session::Session;
+use crate::history::record::Made;
+
+/// Makes Deployments and looks for their ReplicaSets until told to end.
+pub async fn run(ctx: ClientContext) {
+    if let Some((mut session, setup)) = Session::open(ctx) {
+        let end = consume(&mut session, &setup, Made::Deployment).await;
+        session.close(end);
+    }
+}
+
+/// A Deployment of one replica. Nothing has to run: there is no node.
+#[must_use]
+pub fn deployment(name: &str) -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 1,
+            "paused": false,
+            "selector": {"matchLabels": {"quakeproof.dev/made": name}},
+            "template": {
+                "metadata": {"labels": {"quakeproof.dev/made": name}},
+                "spec": consumed::pod_spec(),
+            },
+        },
+    })
+}
+
+/// Name of the ReplicaSet that a Deployment's conditions name in quotes, as in
+/// `Created new replica set "deploy-1-7c5d9"`.
+#[must_use]
+pub fn named_replica_set(deployment: &serde_json::Value) -> Option<String> {
+    let conditions = deployment["status"]["conditions"].as_array()?;
+    let progressing = conditions.iter().find(|c| c["type"] == "Progressing")?;
+    let name = progressing["message"].as_str()?.split('"').nth(1)?;
+    // It becomes part of a path.
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+    (!name.is_empty() && name.chars().all(is_name)).then(|| name.to_owned())
+}
+
+/// Whether `owner` is the controller of the object.
+#[must_use]
+pub fn is_controlled_by(object: &serde_json::Value, owner: &str) -> bool {
+    object["metadata"]["ownerReferences"]
+        .as_array()
+        .is_some_and(|all| all.iter().any(|r| r["controller"] == true && r["uid"] == owner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_replica_set_is_named_in_the_condition_whatever_the_words_around_it() {
+        let with =
+            |message: &str| json!({"status": {"conditions": [{"type": "Progressing", "message": message}]}});
+        for message in [r#"Created new replica set "d-1-7c5""#, r#"ReplicaSet "d-1-7c5" is progressing."#] {
+            assert_eq!(named_replica_set(&with(message)).as_deref(), Some("d-1-7c5"));
+        }
+        assert_eq!(named_replica_set(&with("nothing yet")), None);
+        assert_eq!(named_replica_set(&with(r#"Created "../../secrets""#)), None, "it goes into a path");
+        assert_eq!(named_replica_set(&json!({})), None);
+    }
+
+    #[test]
+    fn only_the_controller_counts_as_owner_and_only_by_uid() {
+        let owned = |uid: &str, controller: bool| json!({"metadata": {"ownerReferences": [{"name": "d-1", "uid": uid, "controller": controller}]}});
+        assert!(is_controlled_by(&owned("u1", true), "u1"));
+        assert!(!is_controlled_by(&owned("u2", true), "u1"), "the same name under another UID");
+        assert!(!is_controlled_by(&owned("u1", false), "u1"));
+    }
+}

@@ -1,0 +1,46 @@
+//! Pods that the scheduler has to look at.
+
+use super::consumed::{self, consume};
+use super::context::ClientContext;
+use super::session::Session;
+use crate::history::record::Made;
+
+/// Makes Pods and looks for the scheduler's word on them until told to end.
+pub async fn run(ctx: ClientContext) {
+    if let Some((mut session, setup)) = Session::open(ctx) {
+        let end = consume(&mut session, &setup, Made::Pod).await;
+        session.close(end);
+    }
+}
+
+/// A Pod for the default scheduler that no node can take: its node selector fits none,
+/// so the scheduler has to say so whether there are nodes or not.
+#[must_use]
+pub fn pod(name: &str) -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": consumed::pod_spec(),
+    })
+}
+
+/// Whether the scheduler has said that it can't place the Pod.
+#[must_use]
+pub fn is_judged_by_scheduler(pod: &serde_json::Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array();
+    conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "PodScheduled"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pod_without_the_condition_has_not_been_looked_at() {
+        assert!(!is_judged_by_scheduler(&json!({"status": {"phase": "Pending"}})));
+        let conditions = json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]);
+        assert!(is_judged_by_scheduler(&json!({"status": {"conditions": conditions}})));
+    }
+}
