@@ -3,10 +3,12 @@
 //! A checker sees the plan's objective and the [`EvidenceInput`]; it opens no
 //! connection and reads no clock. One that panics yields `inconclusive`.
 
+pub mod consistency;
 pub mod coverage;
 pub mod facts;
 pub mod figures;
 pub mod ledger;
+pub mod linearizable;
 pub mod lost_timeline;
 pub mod objectives;
 pub mod recorder;
@@ -62,7 +64,7 @@ pub struct Finding {
     pub verdict: Verdict,
     /// One sentence for people.
     pub reason: String,
-    /// Unit of the figures below: `ns`, `writes`, `clients`.
+    /// Unit of the figures below: `ns`, `writes`, `clients`, `violations`.
     pub unit: String,
     /// Limit that the drill sets.
     pub target: Option<u64>,
@@ -158,6 +160,7 @@ impl<'a> Judge<'a> {
             Objective::Rto(rto) => rto::check(self, planned, rto),
             Objective::Rpo(rpo) => rpo::check(self, planned, rpo),
             Objective::NoClientOnLostTimeline(objective) => lost_timeline::check(self, planned, objective),
+            Objective::Linearizable(objective) => linearizable::check(self, planned, objective),
         }
     }
 }
@@ -199,6 +202,7 @@ pub fn kind_of(objective: &Objective) -> &'static str {
         Objective::Rto(_) => "rto",
         Objective::Rpo(_) => "rpo",
         Objective::NoClientOnLostTimeline(_) => "noClientOnLostTimeline",
+        Objective::Linearizable(_) => "linearizable",
     }
 }
 

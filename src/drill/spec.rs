@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub use crate::check::objectives::{NoClientOnLostTimeline, Rpo, Rto};
+pub use crate::check::objectives::{Linearizable, NoClientOnLostTimeline, Rpo, Rto};
 pub use crate::client::spec::{
     CasUpdater, EtcdWatcher, GetReader, LedgerWriter, ListReader, Reflector, SecretReader, Watcher,
 };
@@ -302,4 +302,6 @@ pub enum Objective {
     Rpo(Rpo),
     /// No client's view differs from etcd's own state at the same revision.
     NoClientOnLostTimeline(NoClientOnLostTimeline),
+    /// What clients were answered fits one order of writes, on either side of a restore.
+    Linearizable(Linearizable),
 }

@@ -81,6 +81,7 @@ pub(crate) fn objective_key(objective: &Objective) -> &'static str {
         Objective::Rto(_) => "rto",
         Objective::Rpo(_) => "rpo",
         Objective::NoClientOnLostTimeline(_) => "noClientOnLostTimeline",
+        Objective::Linearizable(_) => "linearizable",
     }
 }
 
@@ -90,6 +91,7 @@ pub(crate) fn objective_name(objective: &Objective) -> &str {
         Objective::Rto(o) => &o.name,
         Objective::Rpo(o) => &o.name,
         Objective::NoClientOnLostTimeline(o) => &o.name,
+        Objective::Linearizable(o) => &o.name,
     }
 }
 
