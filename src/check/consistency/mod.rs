@@ -6,6 +6,7 @@
 //! Everything here is pure.
 
 pub mod epochs;
+pub mod export;
 pub mod minimise;
 pub mod model;
 pub mod residue;

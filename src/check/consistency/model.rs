@@ -127,7 +127,7 @@ impl Operation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cell {
     present: bool,
-    /// Whether `revision` is the very revision of the last change; else that is not lower.
+    /// Whether `revision` is the very revision of the last change; else that is higher.
     exact: bool,
     revision: u64,
 }
@@ -149,7 +149,7 @@ impl Cell {
         // An acknowledged revision is the version of its own write and of no other.
         match self.exact {
             true => self.revision == revision,
-            false => revision >= self.revision && !acked.contains(&revision),
+            false => revision > self.revision && !acked.contains(&revision),
         }
     }
 
@@ -177,7 +177,7 @@ impl Cell {
                     WriteResult::Done(Some(revision)) => {
                         (*revision > before.revision).then(|| Cell::at(*revision))
                     }
-                    _ => Some(Cell { present: true, exact: false, revision: before.revision.saturating_add(1) }),
+                    _ => Some(Cell { present: true, exact: false, revision: before.revision }),
                 }
             }
             Action::Read { seen, .. } => self.shows(*seen, acked),

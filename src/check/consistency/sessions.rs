@@ -8,7 +8,6 @@ use super::epochs::Run;
 use super::violation::{Rule, Violation};
 use crate::history::record::{ClientKind, Event, Op, Outcome, Record};
 use crate::timeline::clients::ClientLog;
-use std::collections::BTreeMap;
 
 /// A revision that the store had reached, as a client was shown it.
 struct Shown {
@@ -26,16 +25,10 @@ pub fn check(run: &Run, logs: &[ClientLog]) -> Vec<Violation> {
     logs.iter().filter(|log| log.kind() != ClientKind::EtcdTruth).filter_map(|log| of_client(run, log)).collect()
 }
 
-/// How often each client saw its revision go back, by client name; those without a history are left out.
-#[must_use]
-pub fn regressions(logs: &[ClientLog]) -> BTreeMap<String, u64> {
-    let counted = |log: &ClientLog| (log.name().to_owned(), steps_back(&shown(log)).len() as u64);
-    logs.iter().filter(|log| !log.records.is_empty()).map(counted).collect()
-}
-
 fn of_client(run: &Run, log: &ClientLog) -> Option<Violation> {
     let shown = shown(log);
-    let epoch = |s: &Shown| usize::from(run.restored.is_some_and(|(since, _)| s.call > since));
+    // What was under way during the restore was answered after it.
+    let epoch = |s: &Shown| usize::from(run.restored.is_some_and(|(since, _)| s.ret > since));
     let back: Vec<(&Shown, &Shown)> = steps_back(&shown)
         .into_iter()
         .map(|(before, after)| (&shown[before], &shown[after]))

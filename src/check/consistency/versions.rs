@@ -199,7 +199,10 @@ fn unsettled(epoch: &Epoch, open: &BTreeMap<u64, Vec<usize>>) -> BTreeSet<u64> {
             Action::Read { key, seen: Seen::Present(None) } if open.contains_key(key) => {
                 unsettled.insert(*key);
             }
-            Action::Write { key, result: WriteResult::Conflict, .. } if open.contains_key(key) => {
+            Action::Write { key, result: WriteResult::Conflict, .. }
+            | Action::Write { key, change: Change::Update(None), .. }
+                if open.contains_key(key) =>
+            {
                 unsettled.insert(*key);
             }
             Action::Range(range) => unsettled
