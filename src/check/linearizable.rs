@@ -91,10 +91,8 @@ fn met(checked: &Consistency) -> String {
         1 => "one order of revisions".to_owned(),
         _ => "one order of revisions on either side of the restore".to_owned(),
     };
-    let mut words = vec![format!(
-        "{} operations and {} watch events fit {epochs}",
-        checked.operations, checked.events
-    )];
+    let mut words =
+        vec![format!("{} operations and {} watch events fit {epochs}", checked.operations, checked.events)];
     if checked.run.epochs.len() > 1 {
         words.push(format!("{} acknowledged writes were lost, as a restore may", checked.run.lost_writes()));
         let reused = checked.run.revisions_reused().len();
@@ -103,10 +101,7 @@ fn met(checked: &Consistency) -> String {
         }
     }
     if checked.searched > 0 {
-        words.push(format!(
-            "{} objects were searched, {} states explored",
-            checked.searched, checked.states
-        ));
+        words.push(format!("{} objects were searched, {} states explored", checked.searched, checked.states));
     }
     if checked.false_lists > 0 {
         words.push(format!("{} LISTs after the restore were not etcd's state", checked.false_lists));

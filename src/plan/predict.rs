@@ -26,8 +26,8 @@ use crate::client::spec::{InitialState, ListResourceVersion};
 use crate::drill::lint::{client_name, objective_name};
 use crate::drill::spec::{Client, Drill, ListReader, Objective, RestoreSnapshot, Step};
 use crate::provider::component::ComponentId;
+use crate::step::bump::Bump;
 use crate::step::restart::Which;
-use crate::step::spec::Bump;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

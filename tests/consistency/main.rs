@@ -12,6 +12,6 @@ mod properties;
 mod random;
 mod recorded;
 mod restored;
-mod speed;
 #[path = "../support/skip.rs"]
 mod skip;
+mod speed;

@@ -114,8 +114,15 @@ fn random_histories_are_of_every_kind() {
         *(if is_linearizable(&epoch) { &mut possible } else { &mut impossible }) += 1;
         residue += usize::from(!Versions::of(&epoch).residue.is_empty());
         unknown += usize::from(epoch.operations.iter().any(Operation::is_optional));
-        assert!(epoch.operations.iter().all(|o| !matches!(o.action, Action::Read { seen: Seen::Present(Some(0)), .. })));
+        assert!(
+            epoch
+                .operations
+                .iter()
+                .all(|o| !matches!(o.action, Action::Read { seen: Seen::Present(Some(0)), .. }))
+        );
     }
-    assert!(possible > 500 && impossible > 300 && residue > 300 && unknown > 300,
-        "{possible} possible, {impossible} not, {residue} with residue, {unknown} with unknown outcomes");
+    assert!(
+        possible > 500 && impossible > 300 && residue > 300 && unknown > 300,
+        "{possible} possible, {impossible} not, {residue} with residue, {unknown} with unknown outcomes"
+    );
 }

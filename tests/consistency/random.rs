@@ -24,9 +24,16 @@ pub struct Draw {
 
 fn draw() -> impl Strategy<Value = Draw> {
     let crash = (proptest::bool::weighted(0.2), any::<bool>());
-    (0u8..10, 1u64..3, (0u64..25, 0u64..25), crash, proptest::bool::weighted(0.15), 0u64..12, 1u64..3).prop_map(
-        |(kind, key, around, crash, silent, guess, gap)| Draw { kind, key, around, crash, silent, guess, gap },
-    )
+    (0u8..10, 1u64..3, (0u64..25, 0u64..25), crash, proptest::bool::weighted(0.15), 0u64..12, 1u64..3)
+        .prop_map(|(kind, key, around, crash, silent, guess, gap)| Draw {
+            kind,
+            key,
+            around,
+            crash,
+            silent,
+            guess,
+            gap,
+        })
 }
 
 /// One change of one answer.

@@ -9,7 +9,8 @@ use std::path::Path;
 
 /// A recorded run: plan, journal and histories, as they were.
 pub fn recorded(scenario: &str) -> EvidenceInput {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/consistency/{scenario}.tar.gz"));
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/consistency/{scenario}.tar.gz"));
     let dir = tempfile::tempdir().unwrap();
     let unzipped = flate2::read::GzDecoder::new(std::fs::File::open(file).unwrap());
     tar::Archive::new(unzipped).unpack(dir.path()).unwrap();
@@ -49,11 +50,13 @@ pub const TWINS: [Twin; 8] = [
         *answer_of(answered(input, "reader", |_, _| true).remove(60)).revision.as_mut().unwrap() += 1;
     }),
     ("an object missing from a range", |input| {
-        let range = answered(input, "etcd-truth", |_, a| a.objects.as_ref().is_some_and(|o| o.len() > 50)).remove(3);
+        let range =
+            answered(input, "etcd-truth", |_, a| a.objects.as_ref().is_some_and(|o| o.len() > 50)).remove(3);
         answer_of(range).objects.as_mut().unwrap().remove(20);
     }),
     ("a range at an old revision", |input| {
-        let range = answered(input, "etcd-truth", |_, a| a.objects.as_ref().is_some_and(|o| o.len() > 50)).remove(3);
+        let range =
+            answered(input, "etcd-truth", |_, a| a.objects.as_ref().is_some_and(|o| o.len() > 50)).remove(3);
         answer_of(range).revision = Some(3);
     }),
     ("a write that was refused and yet is there", |input| {
@@ -82,7 +85,10 @@ fn each_broken_twin_of_a_real_history_is_flagged_with_its_records() {
         change(&mut twin);
         let found = linearizable(&twin);
         assert_eq!(found.verdict, Verdict::Fail, "{name}: {}", found.reason);
-        assert!(found.evidence.iter().all(|e| e.starts_with("histories/")) && !found.evidence.is_empty(), "{name}");
+        assert!(
+            found.evidence.iter().all(|e| e.starts_with("histories/")) && !found.evidence.is_empty(),
+            "{name}"
+        );
     }
 }
 

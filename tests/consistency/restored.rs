@@ -174,7 +174,8 @@ fn an_exhausted_budget_proves_nothing() {
         answer_of(write).revision = None;
     }
     for records in input.histories.values_mut() {
-        records.retain(|r| !matches!(r, Record::Event(e) if matches!(e.event, Event::Put { id: 11 | 12, .. })));
+        records
+            .retain(|r| !matches!(r, Record::Event(e) if matches!(e.event, Event::Put { id: 11 | 12, .. })));
         for record in records {
             if let Record::Op(OpRecord { outcome: Outcome::Ok(Answer { ids, objects, .. }), .. }) = record {
                 ids.iter_mut().for_each(|ids| ids.0.retain(|id| *id != 11 && *id != 12));
@@ -182,7 +183,8 @@ fn an_exhausted_budget_proves_nothing() {
             }
         }
     }
-    history(&mut input, "reader").retain(|r| !matches!(r, Record::Op(OpRecord { op: Op::Get { id: 11 | 12 }, .. })));
+    history(&mut input, "reader")
+        .retain(|r| !matches!(r, Record::Op(OpRecord { op: Op::Get { id: 11 | 12 }, .. })));
     let found = within(&input, 1);
     assert_eq!((found.verdict, found.observed), (Verdict::Inconclusive, None), "{}", found.reason);
     assert!(found.reason.contains("with a budget of 1 states: object 11 of epoch 1"), "{}", found.reason);

@@ -21,7 +21,11 @@ fn many(count: u64) -> Epoch {
             }),
             0 | 2 | 4 | 6 => {
                 (written, revision) = (written + 1, revision + 1);
-                Action::Write { key: written, change: Change::Create, result: WriteResult::Done(Some(revision)) }
+                Action::Write {
+                    key: written,
+                    change: Change::Create,
+                    result: WriteResult::Done(Some(revision)),
+                }
             }
             _ => {
                 let key = (n * 7_919) % written + 1;

@@ -176,8 +176,11 @@ func model(base uint64, initial [][2]uint64, known known) porcupine.Model {
 
 // settle does what etcd's own robustness tests do: a write of unknown outcome that
 // nobody can have seen is left out, one that was seen at a revision took effect there.
-func settle(operations []*line, events []*line) []*line {
+func settle(begin *line, operations []*line, events []*line) []*line {
 	acked, seen, involved := map[[2]uint64]bool{}, map[uint64]map[uint64]bool{}, map[uint64]int{}
+	for _, object := range begin.Initial {
+		acked[object] = true
+	}
 	note := func(id uint64, revision *uint64) {
 		if revision == nil {
 			involved[id] = math.MaxInt32
@@ -232,7 +235,7 @@ func settle(operations []*line, events []*line) []*line {
 }
 
 func check(t *testing.T, begin *line, operations, events []*line) porcupine.CheckResult {
-	settled := settle(operations, events)
+	settled := settle(begin, operations, events)
 	known := known{acked: map[[2]uint64]bool{}}
 	for _, op := range settled {
 		if op.Type == "write" && op.Result == "done" && op.Revision != nil {

@@ -104,8 +104,7 @@ impl Run {
         let lost_head = restored.lost_head.unwrap_or(kept).max(kept);
         let mut sorter = Sorter::new(Some(restored));
         logs.iter().enumerate().for_each(|(client, log)| sorter.take(client, log));
-        let [mut before, mut after] =
-            <[Vec<Operation>; 2]>::try_from(sorter.operations).expect("two sides");
+        let [mut before, mut after] = <[Vec<Operation>; 2]>::try_from(sorter.operations).expect("two sides");
         before.sort_by_key(|o| (o.call, o.ret));
         after.sort_by_key(|o| (o.call, o.ret));
         let own = own_versions(&after);
@@ -159,9 +158,9 @@ impl Run {
     pub fn lost_writes(&self) -> u64 {
         let [first, second] = self.epochs.as_slice() else { return 0 };
         let kept = |key: u64| second.initial.contains_key(&key);
-        let lost = first.operations.iter().filter(|o| {
-            matches!(&o.action, Action::Write { key, result: WriteResult::Done(_), .. } if !kept(*key))
-        });
+        let lost = first.operations.iter().filter(
+            |o| matches!(&o.action, Action::Write { key, result: WriteResult::Done(_), .. } if !kept(*key)),
+        );
         lost.count() as u64
     }
 
@@ -230,9 +229,12 @@ fn sightings(logs: &[ClientLog], wanted: impl Fn(usize, u64, u64, u64) -> bool) 
             };
             if wanted(client, event.at_ns.0, key, revision) {
                 let line = || log.line(index);
-                found
-                    .entry((key, revision))
-                    .or_insert_with(|| Sighting { key, revision, present, line: line() });
+                found.entry((key, revision)).or_insert_with(|| Sighting {
+                    key,
+                    revision,
+                    present,
+                    line: line(),
+                });
             }
         }
     }
@@ -331,8 +333,7 @@ impl<'a> Sorter<'a> {
 
     fn side(&self, operation: &Operation) -> Side {
         use crate::clock::MonoNs;
-        self.restored
-            .map_or(Side::Lost, |r| side(r.since, MonoNs(operation.call), MonoNs(operation.ret)))
+        self.restored.map_or(Side::Lost, |r| side(r.since, MonoNs(operation.call), MonoNs(operation.ret)))
     }
 
     fn put(&mut self, mut operation: Operation) {
@@ -349,7 +350,9 @@ impl<'a> Sorter<'a> {
                         self.operations[1].push(operation.clone());
                         self.operations[0].push(operation);
                     }
-                    (Side::Spanning, _) if self.is_restored(key, result) => self.operations[1].push(operation),
+                    (Side::Spanning, _) if self.is_restored(key, result) => {
+                        self.operations[1].push(operation)
+                    }
                     (Side::Spanning, WriteResult::Done(_)) => {
                         operation.ret = PENDING;
                         self.operations[0].push(operation);
@@ -371,8 +374,7 @@ impl<'a> Sorter<'a> {
     fn is_restored(&self, key: u64, result: WriteResult) -> bool {
         let truth = self.restored.and_then(|r| r.truth.as_ref().ok());
         let (Some(truth), WriteResult::Done(Some(revision))) = (truth, result) else { return false };
-        truth.revision_of(key) == Some(revision)
-            && self.restored.is_some_and(|r| revision > r.base)
+        truth.revision_of(key) == Some(revision) && self.restored.is_some_and(|r| revision > r.base)
     }
 }
 

@@ -25,7 +25,7 @@ pub enum Line<'a> {
     Write {
         /// When and where.
         #[serde(flatten)]
-        of: Of<'a>,
+        when: When<'a>,
         /// Ledger id.
         id: u64,
         /// `create` or `update`.
@@ -41,7 +41,7 @@ pub enum Line<'a> {
     Read {
         /// When and where.
         #[serde(flatten)]
-        of: Of<'a>,
+        when: When<'a>,
         /// Ledger id.
         id: u64,
         /// It was there.
@@ -53,7 +53,7 @@ pub enum Line<'a> {
     Range {
         /// When and where.
         #[serde(flatten)]
-        of: Of<'a>,
+        when: When<'a>,
         /// The store's revision.
         head: u64,
         /// Revision whose state was read.
@@ -81,7 +81,7 @@ pub enum Line<'a> {
 /// When and where an operation took place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Of<'a> {
+pub struct When<'a> {
     epoch: usize,
     /// Client, by its place in the plan. Its operations may overlap.
     client: usize,
@@ -91,7 +91,7 @@ pub struct Of<'a> {
     return_ns: Option<u64>,
 }
 
-impl<'a> Of<'a> {
+impl<'a> When<'a> {
     fn of(epoch: &Epoch, operation: &'a Operation) -> Self {
         Self {
             epoch: epoch.number,
@@ -129,7 +129,7 @@ pub fn render(run: &Run) -> String {
 }
 
 fn of_operation<'a>(epoch: &Epoch, operation: &'a Operation) -> Line<'a> {
-    let of = Of::of(epoch, operation);
+    let when = When::of(epoch, operation);
     match &operation.action {
         Action::Write { key, change, result } => {
             let (change, expected) = match change {
@@ -141,21 +141,17 @@ fn of_operation<'a>(epoch: &Epoch, operation: &'a Operation) -> Line<'a> {
                 WriteResult::Conflict => ("conflict", None),
                 WriteResult::Unknown => ("unknown", None),
             };
-            Line::Write { of, id: *key, change, expected, result, revision }
+            Line::Write { when, id: *key, change, expected, result, revision }
         }
         Action::Read { key, seen } => {
             let (found, revision) = match seen {
                 Seen::Absent => (false, None),
                 Seen::Present(revision) => (true, *revision),
             };
-            Line::Read { of, id: *key, found, revision }
+            Line::Read { when, id: *key, found, revision }
         }
-        Action::Range(range) => Line::Range {
-            of,
-            head: range.head,
-            at: range.at,
-            fresh: range.fresh,
-            objects: &range.objects,
-        },
+        Action::Range(range) => {
+            Line::Range { when, head: range.head, at: range.at, fresh: range.fresh, objects: &range.objects }
+        }
     }
 }

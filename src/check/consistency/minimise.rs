@@ -12,7 +12,12 @@ use super::search::Searched;
 /// The operations that an illegal history of one object rests on, in their order.
 /// Uses what is left of `budget`; with less of it more operations remain.
 #[must_use]
-pub fn minimise<'a>(operations: &[&'a Operation], key: u64, initial: Cell, budget: &mut u64) -> Vec<&'a Operation> {
+pub fn minimise<'a>(
+    operations: &[&'a Operation],
+    key: u64,
+    initial: Cell,
+    budget: &mut u64,
+) -> Vec<&'a Operation> {
     let mut needed: Vec<bool> = vec![true; operations.len()];
     let mut still_illegal = |needed: &[bool]| {
         let weaker = weaken(operations, needed);
@@ -41,11 +46,13 @@ pub fn minimise<'a>(operations: &[&'a Operation], key: u64, initial: Cell, budge
 fn weaken(operations: &[&Operation], needed: &[bool]) -> Vec<Operation> {
     let weaker = operations.iter().zip(needed).filter_map(|(operation, needed)| match &operation.action {
         _ if *needed => Some((*operation).clone()),
-        Action::Write { key, change, result: WriteResult::Done(_) | WriteResult::Unknown } => Some(Operation {
-            action: Action::Write { key: *key, change: *change, result: WriteResult::Unknown },
-            ret: PENDING,
-            ..(*operation).clone()
-        }),
+        Action::Write { key, change, result: WriteResult::Done(_) | WriteResult::Unknown } => {
+            Some(Operation {
+                action: Action::Write { key: *key, change: *change, result: WriteResult::Unknown },
+                ret: PENDING,
+                ..(*operation).clone()
+            })
+        }
         Action::Write { .. } | Action::Read { .. } | Action::Range(_) => None,
     });
     weaker.collect()

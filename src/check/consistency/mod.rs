@@ -79,7 +79,8 @@ impl Consistency {
         for (epoch, versions) in run.epochs.iter().zip(&run.versions) {
             let checked = operations(epoch, versions, &mut left);
             all.violations.extend(checked.violations);
-            let undecided = |(key, why): (u64, String)| format!("object {key} of epoch {}: {why}", epoch.number);
+            let undecided =
+                |(key, why): (u64, String)| format!("object {key} of epoch {}: {why}", epoch.number);
             all.undecided.extend(checked.undecided.into_iter().map(undecided));
             all.operations += epoch.operations.len() as u64;
             all.searched += checked.searched;
@@ -112,10 +113,12 @@ impl Consistency {
                 let lost = at.checked_sub(1).and_then(|before| {
                     run.versions[before].of_key(key).iter().find(|v| v.revision == revision)
                 });
-                let when = epoch.operations.iter().find(|o| o.line == stray.line).map_or(epoch.base, |o| o.ret);
+                let when =
+                    epoch.operations.iter().find(|o| o.line == stray.line).map_or(epoch.base, |o| o.ret);
                 let (rule, what, mut records) = match (lost, &broken_off) {
                     (Some(lost), _) => {
-                        let what = format!("object {key} was read at revision {revision}, which the restore lost");
+                        let what =
+                            format!("object {key} was read at revision {revision}, which the restore lost");
                         (Rule::LostValue, what, vec![lost.line.clone()])
                     }
                     (None, Some(why)) => {
@@ -124,14 +127,25 @@ impl Consistency {
                     }
                     (None, None) => {
                         let what = match stray.present {
-                            true => format!("object {key} of revision {revision} was written by nobody on record"),
-                            false => format!("object {key} was deleted at revision {revision} by nobody on record"),
+                            true => {
+                                format!("object {key} of revision {revision} was written by nobody on record")
+                            }
+                            false => {
+                                format!("object {key} was deleted at revision {revision} by nobody on record")
+                            }
                         };
                         (Rule::Unwritten, what, Vec::new())
                     }
                 };
                 records.push(stray.line.clone());
-                self.violations.push(Violation { rule, epoch: at + 1, key: Some(key), at: when, what, records });
+                self.violations.push(Violation {
+                    rule,
+                    epoch: at + 1,
+                    key: Some(key),
+                    at: when,
+                    what,
+                    records,
+                });
             }
         }
     }

@@ -56,8 +56,15 @@ pub fn check(epoch: &Epoch, versions: &Versions, budget: &mut u64) -> Residue {
                     rule: Rule::NoOrder,
                     epoch: epoch.number,
                     key: Some(key),
-                    at: records.iter().map(|o| if o.ret == PENDING { o.call } else { o.ret }).max().unwrap_or(0),
-                    what: format!("no order of {} operations on object {key} explains their outcomes", records.len()),
+                    at: records
+                        .iter()
+                        .map(|o| if o.ret == PENDING { o.call } else { o.ret })
+                        .max()
+                        .unwrap_or(0),
+                    what: format!(
+                        "no order of {} operations on object {key} explains their outcomes",
+                        records.len()
+                    ),
                     records: records.into_iter().map(|o| o.line.clone()).collect(),
                 });
             }
@@ -76,10 +83,8 @@ fn is_linearizable(operation: &Operation) -> bool {
 /// Searches an order of operations on one object.
 #[must_use]
 pub fn decide(operations: &[&Operation], key: u64, initial: Cell, budget: &mut u64) -> Searched {
-    let intervals: Vec<Interval> = operations
-        .iter()
-        .map(|o| Interval { call: o.call, ret: o.ret, optional: o.is_optional() })
-        .collect();
+    let intervals: Vec<Interval> =
+        operations.iter().map(|o| Interval { call: o.call, ret: o.ret, optional: o.is_optional() }).collect();
     let acked: BTreeSet<u64> = operations
         .iter()
         .filter_map(|o| match o.action {

@@ -185,8 +185,10 @@ mod tests {
     }
 
     fn run(operations: &[(u64, u64, bool, Do)], mut budget: u64) -> (Searched, u64) {
-        let intervals: Vec<Interval> =
-            operations.iter().map(|(call, ret, optional, _)| Interval { call: *call, ret: *ret, optional: *optional }).collect();
+        let intervals: Vec<Interval> = operations
+            .iter()
+            .map(|(call, ret, optional, _)| Interval { call: *call, ret: *ret, optional: *optional })
+            .collect();
         let step = |state: &u8, index: usize| match operations[index].3 {
             Do::Write(value) => Some(value),
             Do::Read(value) => (*state == value).then_some(value),
@@ -208,14 +210,24 @@ mod tests {
     fn an_operation_of_unknown_outcome_may_take_effect_late_or_never() {
         let lost = (0, u64::MAX, true, Do::Write(7));
         assert_eq!(run(&[lost, (5, 6, false, Do::Read(0))], 100).0, Searched::Legal);
-        assert_eq!(run(&[lost, (5, 6, false, Do::Read(0)), (50, 60, false, Do::Read(7))], 100).0, Searched::Legal);
-        assert_eq!(run(&[lost, (5, 6, false, Do::Read(7)), (50, 60, false, Do::Read(0))], 100).0, Searched::Illegal);
-        assert_eq!(run(&[(0, 1, false, Do::Read(7)), (5, u64::MAX, true, Do::Write(7))], 100).0, Searched::Illegal);
+        assert_eq!(
+            run(&[lost, (5, 6, false, Do::Read(0)), (50, 60, false, Do::Read(7))], 100).0,
+            Searched::Legal
+        );
+        assert_eq!(
+            run(&[lost, (5, 6, false, Do::Read(7)), (50, 60, false, Do::Read(0))], 100).0,
+            Searched::Illegal
+        );
+        assert_eq!(
+            run(&[(0, 1, false, Do::Read(7)), (5, u64::MAX, true, Do::Write(7))], 100).0,
+            Searched::Illegal
+        );
     }
 
     #[test]
     fn the_budget_is_counted_in_states_and_an_exhausted_one_proves_nothing() {
-        let operations: Vec<_> = (0..8).map(|v| (0, 10, false, Do::Write(v))).chain([(20, 21, false, Do::Read(99))]).collect();
+        let operations: Vec<_> =
+            (0..8).map(|v| (0, 10, false, Do::Write(v))).chain([(20, 21, false, Do::Read(99))]).collect();
         let (searched, left) = run(&operations, 1_000_000);
         assert_eq!(searched, Searched::Illegal);
         let used = 1_000_000 - left;

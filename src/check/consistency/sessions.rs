@@ -22,7 +22,10 @@ struct Shown {
 /// that it did and how often.
 #[must_use]
 pub fn check(run: &Run, logs: &[ClientLog]) -> Vec<Violation> {
-    logs.iter().filter(|log| log.kind() != ClientKind::EtcdTruth).filter_map(|log| of_client(run, log)).collect()
+    logs.iter()
+        .filter(|log| log.kind() != ClientKind::EtcdTruth)
+        .filter_map(|log| of_client(run, log))
+        .collect()
 }
 
 fn of_client(run: &Run, log: &ClientLog) -> Option<Violation> {
@@ -79,8 +82,9 @@ fn shown(log: &ClientLog) -> Vec<Shown> {
                 shown.push(Shown { call, ret, revision, index, is_event: false });
             }
             Record::Event(event) => {
-                let (Event::Put { revision, .. } | Event::Delete { revision, .. } | Event::Other { revision }) =
-                    event.event
+                let (Event::Put { revision, .. }
+                | Event::Delete { revision, .. }
+                | Event::Other { revision }) = event.event
                 else {
                     continue;
                 };

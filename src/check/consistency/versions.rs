@@ -82,8 +82,7 @@ impl Versions {
             let version = Version { revision, present, written_by: None, line };
             table.entry(stray.key).or_default().insert(revision, version);
         }
-        versions.by_key =
-            table.into_iter().map(|(key, all)| (key, all.into_values().collect())).collect();
+        versions.by_key = table.into_iter().map(|(key, all)| (key, all.into_values().collect())).collect();
         versions.count();
         versions
     }
@@ -133,9 +132,7 @@ impl Versions {
     pub fn state_at(&self, revision: u64) -> BTreeMap<u64, u64> {
         self.by_key
             .keys()
-            .filter_map(|key| {
-                self.at(*key, revision).filter(|v| v.present).map(|v| (*key, v.revision))
-            })
+            .filter_map(|key| self.at(*key, revision).filter(|v| v.present).map(|v| (*key, v.revision)))
             .collect()
     }
 
@@ -150,10 +147,7 @@ fn version(revision: u64, written_by: Option<usize>, operation: &Operation) -> V
 }
 
 /// What was seen and no acknowledged write accounts for, by object, one sighting per version.
-fn unexplained(
-    epoch: &Epoch,
-    table: &BTreeMap<u64, BTreeMap<u64, Version>>,
-) -> BTreeMap<u64, Vec<Sighting>> {
+fn unexplained(epoch: &Epoch, table: &BTreeMap<u64, BTreeMap<u64, Version>>) -> BTreeMap<u64, Vec<Sighting>> {
     let mut found: BTreeMap<u64, BTreeMap<u64, Sighting>> = BTreeMap::new();
     let known = |key: u64, revision: u64, present: bool| {
         table.get(&key).and_then(|all| all.get(&revision)).is_some_and(|v| v.present == present)
@@ -189,8 +183,9 @@ fn unexplained(
 
 /// Objects with a write of which neither a revision is known, nor that it plays no part.
 fn unsettled(epoch: &Epoch, open: &BTreeMap<u64, Vec<usize>>) -> BTreeSet<u64> {
-    let is_done =
-        |index: &usize| matches!(epoch.operations[*index].action, Action::Write { result: WriteResult::Done(_), .. });
+    let is_done = |index: &usize| {
+        matches!(epoch.operations[*index].action, Action::Write { result: WriteResult::Done(_), .. })
+    };
     let mut unsettled: BTreeSet<u64> =
         open.iter().filter(|(_, writers)| writers.iter().any(is_done)).map(|(key, _)| *key).collect();
     for operation in &epoch.operations {
@@ -205,8 +200,9 @@ fn unsettled(epoch: &Epoch, open: &BTreeMap<u64, Vec<usize>>) -> BTreeSet<u64> {
             {
                 unsettled.insert(*key);
             }
-            Action::Range(range) => unsettled
-                .extend(open.keys().filter(|key| range.seen(**key) == Seen::Present(None)).copied()),
+            Action::Range(range) => {
+                unsettled.extend(open.keys().filter(|key| range.seen(**key) == Seen::Present(None)).copied())
+            }
             _ => {}
         }
     }

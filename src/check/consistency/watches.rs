@@ -31,13 +31,17 @@ pub fn check(run: &Run, logs: &[ClientLog]) -> Watches {
     let orders: Vec<Vec<(u64, u64)>> = run.versions.iter().map(order).collect();
     let mut watches = Watches::default();
     for log in logs {
-        let lists: BTreeSet<(usize, u64)> = log
-            .listings()
-            .iter()
-            .filter_map(|list| Some((list.index, list.complete()?.0)))
-            .collect();
-        let mut follower =
-            Follower { run, orders: &orders, log, lists, position: None, reached_by: 0, watches: &mut watches };
+        let lists: BTreeSet<(usize, u64)> =
+            log.listings().iter().filter_map(|list| Some((list.index, list.complete()?.0))).collect();
+        let mut follower = Follower {
+            run,
+            orders: &orders,
+            log,
+            lists,
+            position: None,
+            reached_by: 0,
+            watches: &mut watches,
+        };
         for (index, record) in log.records.iter().enumerate() {
             match record {
                 Record::Op(op) => follower.operation(index, op),

@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 /// Operations of an epoch that its revisions prove impossible.
 #[must_use]
 pub fn check(epoch: &Epoch, versions: &Versions) -> Vec<Violation> {
-    let mut witness = Witness { epoch, versions, placed: vec![None; epoch.operations.len()], found: Vec::new() };
+    let mut witness =
+        Witness { epoch, versions, placed: vec![None; epoch.operations.len()], found: Vec::new() };
     witness.twice();
     witness.sweep();
     witness.found
@@ -71,7 +72,9 @@ impl Witness<'_> {
         let operation = &self.epoch.operations[index];
         match &operation.action {
             Action::Range(range) => self.range(index, range, floor),
-            Action::Write { key, .. } if self.versions.residue.contains(key) => self.ordered(index, *key, floor),
+            Action::Write { key, .. } if self.versions.residue.contains(key) => {
+                self.ordered(index, *key, floor)
+            }
             // The search decides about the object.
             Action::Read { key, .. } if self.versions.residue.contains(key) => None,
             Action::Write { key, change, result: WriteResult::Conflict } => {
