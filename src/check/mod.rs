@@ -3,6 +3,7 @@
 //! A checker sees the plan's objective and the [`EvidenceInput`]; it opens no
 //! connection and reads no clock. One that panics yields `inconclusive`.
 
+pub mod consistency;
 pub mod consumers;
 pub mod coverage;
 pub mod facts;
@@ -10,6 +11,7 @@ pub mod figures;
 pub mod leaders;
 pub mod leases;
 pub mod ledger;
+pub mod linearizable;
 pub mod lost_timeline;
 pub mod objectives;
 pub mod recorder;
@@ -66,7 +68,7 @@ pub struct Finding {
     pub verdict: Verdict,
     /// One sentence for people.
     pub reason: String,
-    /// Unit of the figures below: `ns`, `writes`, `clients`.
+    /// Unit of the figures below: `ns`, `writes`, `clients`, `violations`.
     pub unit: String,
     /// Limit that the drill sets.
     pub target: Option<u64>,
@@ -163,6 +165,7 @@ impl<'a> Judge<'a> {
             Objective::Rpo(rpo) => rpo::check(self, planned, rpo),
             Objective::NoClientOnLostTimeline(objective) => lost_timeline::check(self, planned, objective),
             Objective::NoTwoLeaders(_) => two_leaders::check(self, planned),
+            Objective::Linearizable(objective) => linearizable::check(self, planned, objective),
         }
     }
 }
@@ -205,6 +208,7 @@ pub fn kind_of(objective: &Objective) -> &'static str {
         Objective::Rpo(_) => "rpo",
         Objective::NoClientOnLostTimeline(_) => "noClientOnLostTimeline",
         Objective::NoTwoLeaders(_) => "noTwoLeaders",
+        Objective::Linearizable(_) => "linearizable",
     }
 }
 

@@ -100,3 +100,29 @@ impl Default for NoTwoLeaders {
         Self { name: "no-two-leaders".to_owned() }
     }
 }
+
+/// What clients were answered fits one order of writes, on either side of a restore:
+/// * writes and quorum reads are linearizable, and their revisions agree with the order in real time;
+/// * a list or range is the state at its revision, a conditional write's outcome fits the state that it met;
+/// * after a restore the same holds from the snapshot's state on: a value that the restore lost is not read again;
+/// * no client is shown a revision that goes back;
+/// * a watch delivers every event once, in order, also across a restore that it lives through.
+///
+/// Writes that a restore loses don't count against it, see `rpo`. What caches show
+/// in LISTs after a restore is judged by `noClientOnLostTimeline`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Linearizable {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Most states that are explored for objects whose order revisions leave open,
+    /// 1 to 100,000,000. When it is used up, the objective is inconclusive.
+    #[schemars(range(min = 1, max = 100_000_000))]
+    pub budget: u64,
+}
+
+impl Default for Linearizable {
+    fn default() -> Self {
+        Self { name: "linearizable".to_owned(), budget: 1_000_000 }
+    }
+}

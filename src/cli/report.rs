@@ -7,7 +7,7 @@ use crate::evidence::load::load_with_head;
 use crate::exit::ExitCode;
 use crate::findings::{self, Bundle};
 use crate::regular_file;
-use crate::report::{Prepared, html, json, junit, markdown, openmetrics, prepare};
+use crate::report::{Prepared, history, html, json, junit, markdown, openmetrics, prepare};
 use crate::state::StateDir;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -26,12 +26,14 @@ pub enum Format {
     /// For Prometheus and the like: OpenMetrics text.
     #[value(name = "openmetrics")]
     OpenMetrics,
+    /// For other checkers of consistency: the operations that `linearizable` judges, as JSON lines.
+    History,
 }
 
 /// Write a report of a run again, from its evidence; opens no connection
 ///
-/// Exit codes: 0 written, 3 no such run, of a newer format, or the file can't be written, 6 the evidence is
-/// damaged.
+/// Exit codes: 0 written, 2 the histories can't be told apart by epoch (`history` only), 3 no such run, of a
+/// newer format, or the file can't be written, 6 the evidence is damaged.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Directory of the run, its id, or the beginning of it
@@ -69,7 +71,13 @@ pub fn run(args: &ReportArgs, state: &StateDir) -> ExitCode {
             };
         }
     };
-    let mut text = render(args.format, &prepare(&loaded.input, &loaded.journal_head));
+    let mut text = match render(args.format, &prepare(&loaded.input, &loaded.journal_head)) {
+        Ok(text) => text,
+        Err(reason) => {
+            say(&format!("error: the histories can't be told apart by epoch: {reason}"));
+            return ExitCode::Inconclusive;
+        }
+    };
     if args.format == Format::Markdown {
         match findings(&dir) {
             Ok(more) => text.push_str(&more),
@@ -101,12 +109,13 @@ fn findings(dir: &Path) -> Result<String, String> {
         .map_err(|e| e.to_string())
 }
 
-fn render(format: Format, prepared: &Prepared<'_>) -> String {
-    match format {
+fn render(format: Format, prepared: &Prepared<'_>) -> Result<String, String> {
+    Ok(match format {
         Format::Html => html::render(prepared),
         Format::Markdown => markdown::render(prepared),
         Format::Junit => junit::render(&prepared.report),
         Format::Json => json::render(&prepared.report),
         Format::OpenMetrics => openmetrics::render(&prepared.report),
-    }
+        Format::History => history::render(prepared.input)?,
+    })
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub use crate::check::objectives::{NoClientOnLostTimeline, NoTwoLeaders, Rpo, Rto};
+pub use crate::check::objectives::{Linearizable, NoClientOnLostTimeline, NoTwoLeaders, Rpo, Rto};
 pub use crate::client::spec::{
     CasUpdater, Deployer, EtcdWatcher, EventWriter, GetReader, LeaderElector, LeaseKeeper, LedgerWriter,
     ListReader, PodCreator, Reflector, SecretReader, Watcher,
@@ -315,4 +315,6 @@ pub enum Objective {
     NoClientOnLostTimeline(NoClientOnLostTimeline),
     /// No two candidates of one Lease believe at the same time that they lead.
     NoTwoLeaders(NoTwoLeaders),
+    /// What clients were answered fits one order of writes, on either side of a restore.
+    Linearizable(Linearizable),
 }

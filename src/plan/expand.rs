@@ -118,7 +118,7 @@ fn needs_truth(drill: &Drill) -> bool {
     };
     let objective = |o: &Objective| match o {
         Objective::Rto(r) => matches!(r.to, RtoTo::EtcdServing | RtoTo::FirstTrueList | RtoTo::FirstGoodGet),
-        Objective::Rpo(_) | Objective::NoClientOnLostTimeline(_) => true,
+        Objective::Rpo(_) | Objective::NoClientOnLostTimeline(_) | Objective::Linearizable(_) => true,
         Objective::NoTwoLeaders(_) => false,
     };
     spec.steps.iter().any(step)

@@ -28,6 +28,7 @@ use crate::client::spec::{InitialState, ListResourceVersion};
 use crate::drill::lint::{client_name, objective_name};
 use crate::drill::spec::{Client, Drill, ListReader, Objective, RestoreSnapshot, Step};
 use crate::provider::component::ComponentId;
+use crate::step::bump::Bump;
 use crate::step::restart::Which;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -316,6 +317,7 @@ pub(super) fn objectives(drill: &Drill, predictions: &[Prediction]) -> Vec<Plann
             Objective::Rpo(_) => rpo(drill),
             Objective::NoClientOnLostTimeline(_) => timeline(predictions),
             Objective::NoTwoLeaders(_) => consumers::leaders(drill),
+            Objective::Linearizable(_) => linearizable(drill),
         },
     };
     drill.spec.objectives.iter().map(planned).collect()
@@ -375,6 +377,18 @@ fn timeline(predictions: &[Prediction]) -> Option<String> {
         (false, true) => format!("missed: {lying} are on the lost timeline"),
         (false, false) => format!("missed: {lying} are on the lost timeline; {right} see what etcd holds"),
     })
+}
+
+/// A bump of the right size is the only procedure after which no client sees its revision go back.
+fn linearizable(drill: &Drill) -> Option<String> {
+    let Some((restore, _)) = restore(drill) else {
+        return Some("met: no step takes back what etcd has acknowledged".to_owned());
+    };
+    match restore.bump_revision {
+        Bump::Auto => Some("met: revisions go on above every one that was seen".to_owned()),
+        Bump::None => Some("missed: clients see the revision go back to the snapshot's".to_owned()),
+        Bump::By(_) => None,
+    }
 }
 
 #[cfg(test)]

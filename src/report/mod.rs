@@ -8,6 +8,7 @@ mod build;
 pub mod escape;
 mod faults;
 pub mod figure;
+pub mod history;
 mod holders;
 pub mod html;
 pub mod json;

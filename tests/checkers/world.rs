@@ -142,6 +142,14 @@ impl World {
         (revision, done.iter().map(|(_, id, _)| *id).collect())
     }
 
+    /// Revision at which an object was written.
+    fn revision_of(&self, id: u64) -> u64 {
+        match id.checked_sub(1_000) {
+            None => 100 + id,
+            Some(n) => self.snapshot_revision() + self.bump.unwrap_or(0) + 1 + n,
+        }
+    }
+
     pub fn old_now(&self, at: u64) -> (u64, BTreeSet<u64>) {
         let done: Vec<_> = self.lost().into_iter().filter(|(when, _, _)| *when <= at).collect();
         (done.iter().map(|(_, _, r)| *r).max().unwrap_or(100), done.iter().map(|(_, id, _)| *id).collect())
@@ -273,7 +281,7 @@ impl World {
     fn watcher(&self, kind: ClientKind, manner: Manner) -> Vec<Record> {
         let name = if kind == ClientKind::Watcher { "watch" } else { "raw" };
         let mut book = Book::open(name, kind);
-        book.fresh(kind, START + 1, &self.old_now(START + 2), 0);
+        book.fresh(kind, START + 1, &self.old_now(START + 2), 0, |id| self.revision_of(id));
         for (at, id, revision) in self.lost() {
             book.event(at + 2, Event::Put { id, revision });
         }
@@ -282,7 +290,7 @@ impl World {
         } else {
             let at = self.serving_at() + 50;
             book.event(at, Event::Error { code: 410, message: "too old resource version".to_owned() });
-            book.fresh(kind, at + 1, &self.now(at + 2), 1);
+            book.fresh(kind, at + 1, &self.now(at + 2), 1, |id| self.revision_of(id));
             Some(at + 2)
         };
         let (mut omitted, mut invented) = (false, false);
@@ -618,18 +626,26 @@ impl Book {
     }
 
     /// A list, or for etcd a range, and a new stream from there.
-    fn fresh(&mut self, kind: ClientKind, at: u64, (revision, ids): &(u64, BTreeSet<u64>), list: u64) {
+    fn fresh(
+        &mut self,
+        kind: ClientKind,
+        at: u64,
+        (revision, ids): &(u64, BTreeSet<u64>),
+        list: u64,
+        revision_of: impl Fn(u64) -> u64,
+    ) {
         let (op, answer) = if kind == ClientKind::Watcher {
             let op = Op::List { list, page: 0, resource_version: None, limit: None };
             (op, Answer { ids: Some(ids.iter().copied().collect()), ..Answer::default() })
         } else {
-            // Revisions of the objects themselves play no part in a watcher's own baseline.
-            let objects = ids.iter().map(|id| (*id, *revision)).collect();
+            let objects = ids.iter().map(|id| (*id, revision_of(*id))).collect();
             (Op::EtcdRange { revision: None }, Answer { objects: Some(objects), ..Answer::default() })
         };
         self.op(at, at + 1, op, Outcome::Ok(Answer { revision: Some(*revision), ..answer }));
         self.stream += 1;
-        let watch = Op::Watch { stream: self.stream, from: *revision };
+        // Exclusive through the API server, inclusive on etcd.
+        let from = revision + u64::from(kind == ClientKind::EtcdWatcher);
+        let watch = Op::Watch { stream: self.stream, from };
         self.op(at + 1, at + 1, watch, Outcome::Ok(Answer::default()));
     }
 

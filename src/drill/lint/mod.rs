@@ -92,6 +92,7 @@ pub(crate) fn objective_key(objective: &Objective) -> &'static str {
         Objective::Rpo(_) => "rpo",
         Objective::NoClientOnLostTimeline(_) => "noClientOnLostTimeline",
         Objective::NoTwoLeaders(_) => "noTwoLeaders",
+        Objective::Linearizable(_) => "linearizable",
     }
 }
 
@@ -102,6 +103,7 @@ pub(crate) fn objective_name(objective: &Objective) -> &str {
         Objective::Rpo(o) => &o.name,
         Objective::NoClientOnLostTimeline(o) => &o.name,
         Objective::NoTwoLeaders(o) => &o.name,
+        Objective::Linearizable(o) => &o.name,
     }
 }
 

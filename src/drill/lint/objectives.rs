@@ -15,6 +15,7 @@ pub(super) fn check(lint: &mut Lint<'_>) {
             Objective::Rpo(o) => rpo(lint, i, objective, o),
             Objective::NoClientOnLostTimeline(_) => timeline(lint, i, objective),
             Objective::NoTwoLeaders(_) => leaders(lint, i, objective),
+            Objective::Linearizable(_) => linearizable(lint, i, objective),
         }
     }
     for (i, client) in drill.spec.clients.iter().enumerate() {
@@ -133,5 +134,12 @@ fn timeline(lint: &mut Lint<'_>, i: usize, objective: &Objective) {
             "the phase after the old revision was passed would not be observed; both phases are judged";
         let help = "add `- observe: {until: revisionPassedLost, atMost: 60s}` after `restoreSnapshot`";
         lint.error(&path, title, help);
+    }
+}
+
+fn linearizable(lint: &mut Lint<'_>, i: usize, objective: &Objective) {
+    if !has(lint, is_writer) {
+        let title = "without a `ledgerWriter` there is no order of writes that answers could fit";
+        lint.error(&objective_path(i, objective, "name"), title, WRITER);
     }
 }

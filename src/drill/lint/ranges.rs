@@ -15,6 +15,8 @@ const WAIT: (Span, Span) = (Span::millis(1), Span::secs(24 * 3600));
 const WATCH_TIMEOUT: (Span, Span) = (Span::secs(5), Span::secs(24 * 3600));
 /// Objects of a client that compares and swaps.
 const OBJECTS: (u32, u32) = (1, 100);
+/// States that a search explores: the most takes minutes.
+const STATES: (u64, u64) = (1, 100_000_000);
 /// Objects per page that API servers are asked for.
 const PAGE: (u32, u32) = (1, 100_000);
 /// Below 10 s the short leases of a keeper would run out before they are given back.
@@ -196,6 +198,14 @@ fn objectives(lint: &mut Lint<'_>) {
                 span(lint, &objective_path(i, objective, "maxLag"), o.max_lag, (Span::millis(100), WAIT.1));
             }
             Objective::NoTwoLeaders(_) => {}
+            Objective::Linearizable(o) => {
+                let (least, most) = STATES;
+                if !(least..=most).contains(&o.budget) {
+                    let title = format!("`budget: {}` is out of range", o.budget);
+                    let help = format!("write {least} to {most} explored states");
+                    lint.error(&objective_path(i, objective, "budget"), title, help);
+                }
+            }
         }
     }
 }

@@ -1,0 +1,171 @@
+//! Whether a run's histories can be those of one store.
+//!
+//! Revisions are a witness of the order in which things happened, so most is decided
+//! by [`witness`] without search; [`search`] is for objects that revisions leave
+//! open, on a budget of explored states. A restore splits a run into [`epochs`].
+//! Everything here is pure.
+
+pub mod epochs;
+pub mod export;
+pub mod minimise;
+pub mod model;
+pub mod residue;
+pub mod search;
+pub mod sessions;
+pub mod versions;
+pub mod violation;
+pub mod watches;
+pub mod witness;
+
+use super::Judge;
+use epochs::{Epoch, Run};
+use model::Action;
+use residue::Residue;
+use std::collections::BTreeMap;
+use versions::Versions;
+use violation::{Rule, Violation};
+
+/// What checking one epoch's operations came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// What is proven impossible, earliest first.
+    pub violations: Vec<Violation>,
+    /// Objects that could not be decided, with the reason.
+    pub undecided: BTreeMap<u64, String>,
+    /// Objects that had to be searched.
+    pub searched: u64,
+}
+
+/// Checks the operations of one epoch, taking explored states from `budget`.
+#[must_use]
+pub fn operations(epoch: &Epoch, versions: &Versions, budget: &mut u64) -> Checked {
+    let mut violations = witness::check(epoch, versions);
+    let Residue { violations: illegal, undecided, searched } = residue::check(epoch, versions, budget);
+    violations.extend(illegal);
+    violations.sort_by(Violation::by_time);
+    Checked { violations, undecided, searched }
+}
+
+/// What checking a whole run came to.
+#[derive(Debug, Clone, Default)]
+pub struct Consistency {
+    /// The run in epochs.
+    pub run: Run,
+    /// What is proven impossible, earliest first.
+    pub violations: Vec<Violation>,
+    /// What could not be decided, in words.
+    pub undecided: Vec<String>,
+    /// Operations that were checked.
+    pub operations: u64,
+    /// Watch events that were checked.
+    pub events: u64,
+    /// Objects that had to be searched.
+    pub searched: u64,
+    /// Explored states.
+    pub states: u64,
+    /// LISTs after a restore that are not the store's state at their revision.
+    pub false_lists: u64,
+}
+
+impl Consistency {
+    /// Checks a run with a budget of explored states.
+    ///
+    /// # Errors
+    /// When its epochs can't be told.
+    pub fn of(judge: &Judge, budget: u64) -> Result<Self, String> {
+        let run = Run::of(judge)?;
+        let mut left = budget;
+        let mut all = Self::default();
+        for (epoch, versions) in run.epochs.iter().zip(&run.versions) {
+            let checked = operations(epoch, versions, &mut left);
+            all.violations.extend(checked.violations);
+            let undecided =
+                |(key, why): (u64, String)| format!("object {key} of epoch {}: {why}", epoch.number);
+            all.undecided.extend(checked.undecided.into_iter().map(undecided));
+            all.operations += epoch.operations.len() as u64;
+            all.searched += checked.searched;
+        }
+        all.states = budget - left;
+        let watches = watches::check(&run, &judge.logs);
+        all.events = watches.events;
+        all.violations.extend(watches.violations);
+        all.violations.extend(sessions::check(&run, &judge.logs));
+        all.strays(judge, &run);
+        all.false_lists = false_lists(&run);
+        all.violations.extend(run.wrong_values.iter().map(|(line, key)| wrong_value(&run, line, *key)));
+        all.violations.sort_by(Violation::by_time);
+        all.run = run;
+        Ok(all)
+    }
+
+    /// Versions that nobody is on record to have written: lost ones that were read
+    /// after the restore, or objects out of nowhere.
+    fn strays(&mut self, judge: &Judge, run: &Run) {
+        use crate::history::record::ClientKind;
+        let broken_off = judge
+            .logs
+            .iter()
+            .filter(|log| log.kind() == ClientKind::LedgerWriter)
+            .find_map(|log| log.incomplete());
+        for (at, (epoch, versions)) in run.epochs.iter().zip(&run.versions).enumerate() {
+            for stray in &versions.strays {
+                let (key, revision) = (stray.key, stray.revision);
+                let lost = at.checked_sub(1).and_then(|before| {
+                    run.versions[before].of_key(key).iter().find(|v| v.revision == revision)
+                });
+                let when =
+                    epoch.operations.iter().find(|o| o.line == stray.line).map_or(epoch.base, |o| o.ret);
+                let (rule, what, mut records) = match (lost, &broken_off) {
+                    (Some(lost), _) => {
+                        let what =
+                            format!("object {key} was read at revision {revision}, which the restore lost");
+                        (Rule::LostValue, what, vec![lost.line.clone()])
+                    }
+                    (None, Some(why)) => {
+                        self.undecided.push(format!("object {key} of revision {revision}: {why}"));
+                        continue;
+                    }
+                    (None, None) => {
+                        let what = match stray.present {
+                            true => {
+                                format!("object {key} of revision {revision} was written by nobody on record")
+                            }
+                            false => {
+                                format!("object {key} was deleted at revision {revision} by nobody on record")
+                            }
+                        };
+                        (Rule::Unwritten, what, Vec::new())
+                    }
+                };
+                records.push(stray.line.clone());
+                self.violations.push(Violation {
+                    rule,
+                    epoch: at + 1,
+                    key: Some(key),
+                    at: when,
+                    what,
+                    records,
+                });
+            }
+        }
+    }
+}
+
+fn wrong_value(run: &Run, line: &str, key: u64) -> Violation {
+    let found = run
+        .epochs
+        .iter()
+        .find_map(|epoch| Some((epoch.number, epoch.operations.iter().find(|o| o.line == line)?.ret)));
+    let (epoch, at) = found.unwrap_or((1, 0));
+    let what = format!("object {key} was read with a value that was never written to it");
+    Violation { rule: Rule::WrongValue, epoch, key: Some(key), at, what, records: vec![line.to_owned()] }
+}
+
+fn false_lists(run: &Run) -> u64 {
+    let Some(versions) = run.versions.last() else { return 0 };
+    let is_false = |action: &Action| match action {
+        Action::Range(range) => witness::differs(range, versions).is_some(),
+        _ => false,
+    };
+    run.lists.iter().filter(|o| is_false(&o.action)).count() as u64
+}

@@ -1,0 +1,125 @@
+//! What one client may expect of the revisions that it is shown: they never go back.
+//!
+//! Within an epoch the order of writes and quorum reads is checked for all clients
+//! together, and that of a watch's events by itself; this is about the rest: lists
+//! from a cache, and the way from one epoch to the next.
+
+use super::epochs::Run;
+use super::violation::{Rule, Violation};
+use crate::history::record::{ClientKind, Event, Op, Outcome, Record};
+use crate::timeline::clients::ClientLog;
+
+/// A revision that the store had reached, as a client was shown it.
+struct Shown {
+    call: u64,
+    ret: u64,
+    revision: u64,
+    index: usize,
+    is_event: bool,
+}
+
+/// One violation for each client that saw its revision go back, with the first time
+/// that it did and how often.
+#[must_use]
+pub fn check(run: &Run, logs: &[ClientLog]) -> Vec<Violation> {
+    logs.iter()
+        .filter(|log| log.kind() != ClientKind::EtcdTruth)
+        .filter_map(|log| of_client(run, log))
+        .collect()
+}
+
+fn of_client(run: &Run, log: &ClientLog) -> Option<Violation> {
+    let shown = shown(log);
+    // What was under way during the restore was answered after it.
+    let epoch = |s: &Shown| usize::from(run.restored.is_some_and(|(since, _)| s.ret > since));
+    let back: Vec<(&Shown, &Shown)> = steps_back(&shown)
+        .into_iter()
+        .map(|(before, after)| (&shown[before], &shown[after]))
+        .filter(|(before, after)| epoch(before) != epoch(after) || !checked_elsewhere(log, before, after))
+        .collect();
+    let (before, after) = back.first()?;
+    Some(Violation {
+        rule: Rule::WentBack,
+        epoch: epoch(after) + 1,
+        key: None,
+        at: after.ret,
+        what: format!(
+            "{} was shown revision {} after {}{}",
+            log.name(),
+            after.revision,
+            before.revision,
+            match back.len() {
+                1 => String::new(),
+                times => format!(", and went back {times} times in all"),
+            }
+        ),
+        records: vec![log.line(before.index), log.line(after.index)],
+    })
+}
+
+/// The order of two events of a watch, or of two operations that promise to be linearizable.
+fn checked_elsewhere(log: &ClientLog, before: &Shown, after: &Shown) -> bool {
+    let linearizable = |s: &Shown| match log.records.get(s.index) {
+        Some(Record::Op(op)) => !matches!(op.op, Op::List { .. }),
+        _ => false,
+    };
+    before.is_event && after.is_event || linearizable(before) && linearizable(after)
+}
+
+fn shown(log: &ClientLog) -> Vec<Shown> {
+    let mut shown = Vec::new();
+    for (index, record) in log.records.iter().enumerate() {
+        match record {
+            Record::Op(op) => {
+                let Outcome::Ok(answer) = &op.outcome else { continue };
+                // The revision of an object that was read says nothing about the store's.
+                let (Op::Create { .. } | Op::EtcdRange { .. } | Op::List { .. }, Some(revision)) =
+                    (&op.op, answer.revision)
+                else {
+                    continue;
+                };
+                let (call, ret) = (op.call_ns.0, op.return_ns.0);
+                shown.push(Shown { call, ret, revision, index, is_event: false });
+            }
+            Record::Event(event) => {
+                let (Event::Put { revision, .. }
+                | Event::Delete { revision, .. }
+                | Event::Other { revision }) = event.event
+                else {
+                    continue;
+                };
+                let at = event.at_ns.0;
+                shown.push(Shown { call: at, ret: at, revision, index, is_event: true });
+            }
+            Record::Opened { .. } | Record::Closed { .. } => {}
+        }
+    }
+    shown.sort_by_key(|s| (s.call, s.ret, s.index));
+    shown
+}
+
+/// Pairs of places of which the second was shown a lower revision although it was asked for later.
+fn steps_back(shown: &[Shown]) -> Vec<(usize, usize)> {
+    let mut by_return: Vec<usize> = (0..shown.len()).collect();
+    by_return.sort_by_key(|at| (shown[*at].ret, *at));
+    let mut returned = by_return.into_iter().peekable();
+    let mut back = Vec::new();
+    let mut highest: Option<usize> = None;
+    // Once the revision went back, what was seen before is another count.
+    let mut since = 0;
+    for (at, now) in shown.iter().enumerate() {
+        while let Some(done) = returned.next_if(|done| {
+            let before = &shown[*done];
+            before.ret < now.call || before.is_event && now.is_event && *done < at
+        }) {
+            if done >= since && highest.is_none_or(|h| shown[done].revision > shown[h].revision) {
+                highest = Some(done);
+            }
+        }
+        if let Some(before) = highest.filter(|h| shown[*h].revision > now.revision) {
+            back.push((before, at));
+            (highest, since) = (None, at);
+        }
+    }
+    back
+}

@@ -1,0 +1,113 @@
+//! The objective `linearizable`: what clients were answered fits one order of writes,
+//! on either side of a restore.
+
+use super::consistency::Consistency;
+use super::consistency::violation::Violation;
+use super::coverage::{cut_short, too_little};
+use super::objectives::Linearizable;
+use super::{Finding, Judge, Verdict};
+use crate::history::record::ClientKind;
+use crate::plan::PlannedObjective;
+
+/// Clients whose evidence the objective rests on.
+const RESTS_ON: [ClientKind; 6] = [
+    ClientKind::LedgerWriter,
+    ClientKind::GetReader,
+    ClientKind::ListReader,
+    ClientKind::Watcher,
+    ClientKind::EtcdWatcher,
+    ClientKind::EtcdTruth,
+];
+
+/// Most violations whose records a finding quotes.
+const QUOTED: usize = 5;
+
+/// Judges it.
+#[must_use]
+pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &Linearizable) -> Finding {
+    let mut finding = judge.finding(planned, "linearizable");
+    (finding.unit, finding.target) = ("violations".to_owned(), Some(0));
+    let checked = match Consistency::of(judge, objective.budget) {
+        Ok(checked) => checked,
+        Err(reason) => {
+            finding.reason = format!("the histories can't be told apart by epoch: {reason}");
+            return finding;
+        }
+    };
+    let found = checked.violations.len() as u64;
+    (finding.observed, finding.lower) = (Some(found), Some(found));
+    finding.upper = checked.undecided.is_empty().then_some(found);
+    for record in checked.violations.iter().take(QUOTED).flat_map(|v| &v.records) {
+        if !finding.evidence.contains(record) {
+            finding.evidence.push(record.clone());
+        }
+    }
+    if let Some(first) = checked.violations.first() {
+        finding.verdict = Verdict::Fail;
+        finding.reason = violated(&checked.violations, first);
+        return finding;
+    }
+    if let Some(first) = checked.undecided.first() {
+        finding.observed = None;
+        finding.reason = format!(
+            "{} objects can't be decided with a budget of {} states: {first}",
+            checked.undecided.len(),
+            objective.budget
+        );
+        return finding;
+    }
+    if checked.operations == 0 {
+        finding.observed = None;
+        finding.reason = "no client of the drill wrote or read with a quorum".to_owned();
+        return finding;
+    }
+    finding.verdict = Verdict::Pass;
+    finding.reason = met(&checked);
+    let incomplete =
+        || judge.logs.iter().filter(|log| RESTS_ON.contains(&log.kind())).find_map(|log| log.incomplete());
+    finding.cannot_pass_if(
+        cut_short(&judge.input.plan, judge.boundaries())
+            .or_else(|| too_little(&judge.logs, judge.boundaries(), &RESTS_ON))
+            .or_else(incomplete),
+    );
+    finding
+}
+
+fn violated(all: &[Violation], first: &Violation) -> String {
+    let mut rules: Vec<(&str, usize)> = Vec::new();
+    for violation in all {
+        let words = violation.rule.words();
+        match rules.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, count)) => *count += 1,
+            None => rules.push((words, 1)),
+        }
+    }
+    let rules: Vec<String> = rules.into_iter().map(|(words, count)| format!("{count} × {words}")).collect();
+    format!("{}; the first: {} ({})", rules.join(", "), first.what, first.records.join(", "))
+}
+
+fn met(checked: &Consistency) -> String {
+    let epochs = match checked.run.epochs.len() {
+        1 => "one order of revisions".to_owned(),
+        _ => "one order of revisions on either side of the restore".to_owned(),
+    };
+    let mut words =
+        vec![format!("{} operations and {} watch events fit {epochs}", checked.operations, checked.events)];
+    if checked.run.epochs.len() > 1 {
+        words.push(format!("{} acknowledged writes were lost, as a restore may", checked.run.lost_writes()));
+        let reused = checked.run.revisions_reused().len();
+        if reused > 0 {
+            words.push(format!("{reused} revisions were used again"));
+        }
+    }
+    if checked.searched > 0 {
+        words.push(format!("{} objects were searched, {} states explored", checked.searched, checked.states));
+    }
+    if checked.false_lists > 0 {
+        words.push(format!("{} LISTs after the restore were not etcd's state", checked.false_lists));
+    }
+    if checked.run.spanning > 0 {
+        words.push(format!("{} reads under way during the restore are not judged", checked.run.spanning));
+    }
+    words.join("; ")
+}

@@ -1,0 +1,17 @@
+//! Histories of one store: the checker against brute force on small random ones,
+//! against recorded real ones and their broken twins, and against porcupine.
+
+mod brute;
+#[path = "../checkers/world.rs"]
+#[allow(dead_code, reason = "the world is shared with the tests of the other checkers")]
+mod world;
+
+mod objective;
+mod porcupine;
+mod properties;
+mod random;
+mod recorded;
+mod restored;
+#[path = "../support/skip.rs"]
+mod skip;
+mod speed;

@@ -1,0 +1,227 @@
+//! A world with one restore, and twins of it that differ in one record.
+
+use crate::objective::{answer_of, answered, history, id_of, linearizable, within};
+use crate::world::{MS, Manner, World};
+use quakeproof::check::{Finding, Verdict};
+use quakeproof::drill::spec::Step;
+use quakeproof::history::record::{Answer, Event, Op, OpRecord, Outcome, Record};
+use quakeproof::journal::entry::{Fact, JournalEvent};
+use quakeproof::step::spec::RestoreSnapshot;
+
+fn missed(found: &Finding, words: &str) {
+    assert_eq!(found.verdict, Verdict::Fail, "{}", found.reason);
+    assert!(found.reason.contains(words), "{}", found.reason);
+    assert!(!found.evidence.is_empty());
+}
+
+#[test]
+fn an_honest_cluster_is_linearizable_on_either_side_of_a_restore() {
+    let found = linearizable(&World::honest().input());
+    assert_eq!(found.verdict, Verdict::Pass, "{}", found.reason);
+    assert!(found.reason.contains("40 acknowledged writes were lost, as a restore may"), "{}", found.reason);
+    assert_eq!((found.observed, found.target), (Some(0), Some(0)));
+}
+
+#[test]
+fn a_restore_without_a_bump_takes_revisions_back_and_leaves_watches_behind() {
+    let found = linearizable(&World::api_server_kept().input());
+    missed(&found, "a revision that went back for a client");
+    missed(&found, "2 × an event missing in a live watch");
+    let honest = World { bump: None, ..World::honest() };
+    missed(&linearizable(&honest.input()), "a revision that went back for a client");
+}
+
+#[test]
+fn a_lost_value_must_not_be_read_after_the_restore() {
+    let world = World { get_lies: true, ..World::honest() };
+    missed(&linearizable(&world.input()), "a read that no state explains");
+    let world = World::honest();
+    let mut input = world.input();
+    let late = answered(&mut input, "reader", |op, _| op.call_ns.0 > world.judged_from() * MS).remove(0);
+    late.op = Op::Get { id: 60 };
+    answer_of(late).revision = Some(160);
+    missed(&linearizable(&input), "a read of a lost value");
+}
+
+#[test]
+fn what_the_snapshot_held_must_be_there_after_the_restore() {
+    let world = World::honest();
+    let mut input = world.input();
+    let late = answered(&mut input, "reader", |op, _| op.call_ns.0 > world.judged_from() * MS).remove(0);
+    late.op = Op::Get { id: 7 };
+    late.outcome = Outcome::Failed { status: Some(404), reason: "not-found".to_owned() };
+    missed(&linearizable(&input), "object 7 was not found, though it was there");
+}
+
+#[test]
+fn one_changed_revision_of_a_write_is_found_on_either_side() {
+    let world = World::honest();
+    for restored in [false, true] {
+        let mut input = world.input();
+        let side = |op: &OpRecord| (op.call_ns.0 > world.serving_at() * MS) == restored;
+        let write = answered(&mut input, "orders", |op, _| side(op)).remove(20);
+        let revision = answer_of(write).revision.as_mut().unwrap();
+        *revision += 1;
+        assert_eq!(linearizable(&input).verdict, Verdict::Fail);
+    }
+}
+
+#[test]
+fn one_object_missing_from_one_range_is_found() {
+    let world = World::honest();
+    let mut input = world.input();
+    let reading = answered(&mut input, "truth", |_, _| true).remove(6);
+    answer_of(reading).objects.as_mut().unwrap().remove(3);
+    missed(&linearizable(&input), "a read that is not the state at its revision");
+}
+
+#[test]
+fn one_id_missing_from_a_list_before_the_loss_is_found_and_after_it_only_named() {
+    let world = World::honest();
+    let mut input = world.input();
+    let list = answered(&mut input, "lister", |_, _| true).remove(5);
+    assert!(answer_of(list).ids.as_mut().unwrap().0.remove(&5));
+    missed(&linearizable(&input), "lacks object 5");
+    let mut input = world.input();
+    let late = |op: &OpRecord| op.call_ns.0 > world.judged_from() * MS;
+    let list = answered(&mut input, "lister", |op, _| late(op)).remove(0);
+    assert!(answer_of(list).ids.as_mut().unwrap().0.remove(&5));
+    let found = linearizable(&input);
+    assert_eq!(found.verdict, Verdict::Pass, "{}", found.reason);
+    assert!(found.reason.contains("1 LISTs after the restore were not etcd's state"), "{}", found.reason);
+}
+
+#[test]
+fn an_event_left_out_sent_twice_or_out_of_order_is_found_on_either_side() {
+    let world = World::honest();
+    for (client, from) in
+        [("watch", 1_200), ("raw", 1_200), ("watch", world.judged_from()), ("raw", world.judged_from())]
+    {
+        let at = |input: &quakeproof::timeline::EvidenceInput| {
+            input.histories[client]
+                .iter()
+                .position(|r| matches!(r, Record::Event(e) if e.at_ns.0 > from * MS && matches!(e.event, Event::Put { .. })))
+                .unwrap()
+        };
+        let mut input = world.input();
+        let place = at(&input);
+        history(&mut input, client).remove(place);
+        missed(&linearizable(&input), "an event missing in a live watch");
+        let mut input = world.input();
+        let twice = input.histories[client][place].clone();
+        history(&mut input, client).insert(place, twice);
+        missed(&linearizable(&input), "a watch out of order");
+        let mut input = world.input();
+        history(&mut input, client).swap(place, place + 1);
+        missed(&linearizable(&input), "a watch out of order");
+    }
+}
+
+#[test]
+fn an_event_below_a_bookmark_is_found() {
+    let world = World::honest();
+    let mut input = world.input();
+    let records = history(&mut input, "watch");
+    let (place, mut bookmark) = records
+        .iter()
+        .enumerate()
+        .find_map(|(i, r)| match r {
+            Record::Event(e) if e.at_ns.0 > 1_300 * MS => Some((i, e.clone())),
+            _ => None,
+        })
+        .unwrap();
+    let Event::Put { revision, .. } = bookmark.event else { panic!("a put") };
+    bookmark.event = Event::Other { revision: revision + 1 };
+    records.insert(place, Record::Event(bookmark));
+    missed(&linearizable(&input), "a watch out of order");
+}
+
+#[test]
+fn an_object_that_nobody_wrote_is_found_unless_the_writers_history_broke_off() {
+    let world = World { watch: Manner::Invents(3_000), ..World::honest() };
+    let mut input = world.input();
+    missed(&linearizable(&input), "an object that nobody wrote");
+    history(&mut input, "orders").pop();
+    let found = linearizable(&input);
+    assert!(!found.reason.contains("written by nobody"), "{}", found.reason);
+}
+
+#[test]
+fn a_value_that_nobody_wrote_is_found() {
+    let mut input = World::honest().input();
+    answer_of(answered(&mut input, "reader", |_, _| true).remove(3)).wrong_value = true;
+    missed(&linearizable(&input), "a value that nobody wrote");
+}
+
+#[test]
+fn a_write_that_was_never_answered_counts_as_done_where_it_was_seen() {
+    let world = World::honest();
+    let mut input = world.input();
+    let write = answered(&mut input, "orders", |_, _| true).remove(10);
+    assert_eq!(id_of(write), 11);
+    write.outcome = Outcome::Unknown { reason: "timeout".to_owned() };
+    let found = linearizable(&input);
+    assert_eq!(found.verdict, Verdict::Pass, "{}", found.reason);
+}
+
+#[test]
+fn an_exhausted_budget_proves_nothing() {
+    let world = World::honest();
+    let mut input = world.input();
+    // Acknowledged without a revision and seen by nobody: these objects have to be searched.
+    for (client, id) in [("orders", 11), ("orders", 12)] {
+        let write = answered(&mut input, client, |op, _| id_of(op) == id).remove(0);
+        answer_of(write).revision = None;
+    }
+    for records in input.histories.values_mut() {
+        records
+            .retain(|r| !matches!(r, Record::Event(e) if matches!(e.event, Event::Put { id: 11 | 12, .. })));
+        for record in records {
+            if let Record::Op(OpRecord { outcome: Outcome::Ok(Answer { ids, objects, .. }), .. }) = record {
+                ids.iter_mut().for_each(|ids| ids.0.retain(|id| *id != 11 && *id != 12));
+                objects.iter_mut().for_each(|all| all.retain(|(id, _)| *id != 11 && *id != 12));
+            }
+        }
+    }
+    history(&mut input, "reader")
+        .retain(|r| !matches!(r, Record::Op(OpRecord { op: Op::Get { id: 11 | 12 }, .. })));
+    let found = within(&input, 1);
+    assert_eq!((found.verdict, found.observed), (Verdict::Inconclusive, None), "{}", found.reason);
+    assert!(found.reason.contains("with a budget of 1 states: object 11 of epoch 1"), "{}", found.reason);
+    missed(&linearizable(&input), "no order of 2 operations on object 11 explains their outcomes");
+}
+
+#[test]
+fn without_the_snapshots_revision_nothing_is_proven() {
+    let mut input = World::honest().input();
+    input.journal.retain(|e| !matches!(e.event, JournalEvent::Fact { fact: Fact::SnapshotTaken { .. } }));
+    let found = linearizable(&input);
+    assert_eq!((found.verdict, found.observed), (Verdict::Inconclusive, None), "{}", found.reason);
+    assert!(found.reason.contains("snapshot `backup`"), "{}", found.reason);
+}
+
+#[test]
+fn a_planned_restore_that_is_not_on_record_leaves_the_epochs_unknown() {
+    let mut input = World::honest().input();
+    input.journal.retain(|e| !matches!(e.event, JournalEvent::Fact { fact: Fact::Restored { .. } }));
+    let step: RestoreSnapshot = serde_json::from_value(serde_json::json!({"from": "backup"})).unwrap();
+    input.plan.steps[0].step = Step::RestoreSnapshot(step);
+    assert_eq!(linearizable(&input).verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn a_client_that_was_cut_off_keeps_the_objective_from_passing() {
+    for client in ["orders", "reader", "lister", "watch", "raw", "truth"] {
+        let mut input = World::honest().input();
+        history(&mut input, client).pop();
+        let found = linearizable(&input);
+        assert_eq!(found.verdict, Verdict::Inconclusive, "{client}: {}", found.reason);
+        assert!(found.reason.contains(client), "{}", found.reason);
+    }
+}
+
+#[test]
+fn the_same_evidence_gives_the_same_finding() {
+    let input = World::api_server_kept().input();
+    assert_eq!(linearizable(&input), linearizable(&input.clone()));
+}
