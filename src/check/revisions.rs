@@ -110,7 +110,9 @@ fn told(log: &ClientLog) -> Vec<Told> {
     told
 }
 
-fn initial_streams(log: &ClientLog) -> BTreeSet<u64> {
+/// Streams that begin with the state as it is, whose events come in no order until a bookmark ends it.
+#[must_use]
+pub fn initial_streams(log: &ClientLog) -> BTreeSet<u64> {
     log.ops()
         .filter_map(|(_, op)| match op.op {
             Op::WatchList { stream } => Some(stream),

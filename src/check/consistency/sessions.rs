@@ -6,6 +6,7 @@
 
 use super::epochs::Run;
 use super::violation::{Rule, Violation};
+use crate::check::revisions::initial_streams;
 use crate::history::record::{ClientKind, Event, Op, Outcome, Record};
 use crate::timeline::clients::ClientLog;
 
@@ -68,6 +69,8 @@ fn checked_elsewhere(log: &ClientLog, before: &Shown, after: &Shown) -> bool {
 
 fn shown(log: &ClientLog) -> Vec<Shown> {
     let mut shown = Vec::new();
+    // Initial events come with the revision of each object, in no order.
+    let mut initial = initial_streams(log);
     for (index, record) in log.records.iter().enumerate() {
         match record {
             Record::Op(op) => {
@@ -82,11 +85,20 @@ fn shown(log: &ClientLog) -> Vec<Shown> {
                 shown.push(Shown { call, ret, revision, index, is_event: false });
             }
             Record::Event(event) => {
-                let (Event::Put { revision, .. }
-                | Event::Delete { revision, .. }
-                | Event::Other { revision }) = event.event
-                else {
-                    continue;
+                let revision = match event.event {
+                    Event::Put { .. } | Event::Delete { .. } | Event::Other { .. }
+                        if initial.contains(&event.stream) =>
+                    {
+                        continue;
+                    }
+                    Event::Put { revision, .. }
+                    | Event::Delete { revision, .. }
+                    | Event::Other { revision } => revision,
+                    Event::Bookmark { revision, .. } => {
+                        initial.remove(&event.stream);
+                        revision
+                    }
+                    _ => continue,
                 };
                 let at = event.at_ns.0;
                 shown.push(Shown { call: at, ret: at, revision, index, is_event: true });
