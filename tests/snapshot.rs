@@ -6,12 +6,14 @@ mod store;
 
 use assert_cmd::Command;
 use flate2::read::GzDecoder;
-use quakeproof::etcd::snapshot::{Raw, Selection, inspect, keys, verify};
+use proptest::prelude::*;
+use quakeproof::etcd::snapshot::{Raw, Selection, inspect, inspect_here, keys, verify};
 use serde_json::Value;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::sync::LazyLock;
 use std::time::Duration;
 use store::{Store, pinned_etcds, restored_with_bump, status};
 
@@ -157,13 +159,44 @@ fn a_restored_database_has_its_bump(
 }
 
 /// A snapshot that a real etcd made, from the repository.
-fn kept(dir: &Path, name: &str, as_name: &str) -> PathBuf {
+fn kept_bytes(name: &str) -> Vec<u8> {
     let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/snapshot").join(format!("{name}.gz"));
     let mut bytes = Vec::new();
     GzDecoder::new(fs::File::open(packed).unwrap()).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+fn kept(dir: &Path, name: &str, as_name: &str) -> PathBuf {
     let path = dir.join(as_name);
-    fs::write(&path, bytes).unwrap();
+    fs::write(&path, kept_bytes(name)).unwrap();
     path
+}
+
+static REAL: LazyLock<Vec<u8>> = LazyLock::new(|| kept_bytes("etcd-3.7.3.db"));
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_real_snapshot_that_was_damaged_is_an_answer_or_an_error_with_its_place(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<[u8; 4]>()), 1..30),
+        cut in prop::option::weighted(0.1, any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = REAL.clone();
+        for (at, value) in changes {
+            // Most of the file is empty: the beginnings of pages are hit more often than by chance.
+            let at = at.index(2 * bytes.len());
+            let beginning = at % bytes.len() / 4096 * 4096 + at % 96;
+            let at = if at < bytes.len() { at } else { beginning.min(bytes.len() - 1) };
+            let end = bytes.len().min(at + 4);
+            bytes[at..end].copy_from_slice(&value[..end - at]);
+        }
+        bytes.truncate(cut.map_or(bytes.len(), |cut| cut.index(bytes.len())));
+        if let Err(error) = inspect_here(&bytes) {
+            let place = format!("page {}, offset {}: ", error.page, error.offset);
+            prop_assert!(error.to_string().starts_with(&place), "{}", error);
+        }
+    }
 }
 
 #[test]

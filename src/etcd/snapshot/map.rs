@@ -28,7 +28,7 @@ pub fn map(file: File) -> io::Result<MappedFile> {
         // Some file systems have no locks.
         Err((file, _)) => (file, None),
     };
-    // SAFETY: the mapping is read-only and private, and is never handed out for longer than
+    // SAFETY: the mapping is read-only, and is never handed out for longer than
     // `MappedFile` lives. What could still change the bytes is a process that writes to the file:
     // bbolt takes an exclusive lock before it does, and ours keeps it from that. Somebody who
     // writes without a lock can make us read nonsense, which the reader treats as damage: it never

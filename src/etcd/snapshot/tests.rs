@@ -368,7 +368,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
 
     /// Whatever is changed, the reader ends with an answer or an error that names the place.
     #[test]
@@ -376,7 +376,7 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_usize..9), 1..12),
         cut in prop::option::weighted(0.1, any::<prop::sample::Index>()),
     ) {
-        let mut bytes = sample().bytes();
+        let mut bytes = seed();
         for (at, value, len) in changes {
             let at = at.index(bytes.len());
             let end = bytes.len().min(at + len);
