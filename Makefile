@@ -2,7 +2,7 @@
 K8S ?=
 SCENARIO ?= scenarios/etcd/restore-without-bump.yaml
 
-.PHONY: build drill test lint soak bench
+.PHONY: build drill test lint soak bench fuzz
 
 build:
 	ci/packages.sh build
@@ -26,6 +26,11 @@ lint:
 soak:
 	ci/soak.sh
 
-# Start-up time of an embedded cluster beside a bare script that starts the same binaries, and hashing beside openssl.
+# Start-up of an embedded cluster beside a bare script that starts the same binaries, the snapshot reader beside
+# etcdutl, and hashing beside openssl.
 bench:
 	ci/bench.sh
+
+# The snapshot reader on ten million mutated snapshots; needs a nightly compiler and cargo-fuzz.
+fuzz:
+	ci/fuzz.sh

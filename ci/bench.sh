@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# `make bench`, two ratios. Start-up of an embedded cluster (3 etcd members, 2 API servers, controller manager,
+# `make bench`, three comparisons. Start-up of an embedded cluster (3 etcd members, 2 API servers, controller manager,
 # scheduler) to every readyz ok, first write, both controllers leading, beside a bare script that starts the same
-# binaries in the same topology, taken in turns, so that both see the same machine: the ratio of the medians.
-# And the speed at which evidence is hashed beside that of `openssl dgst -sha256`.
+# binaries in the same topology, taken in turns, so that both see the same machine: the ratio of the medians. The
+# snapshot reader beside etcdutl (benches/snapshot.sh). Hashing of evidence beside `openssl dgst -sha256`.
 #   ROUNDS=5  KUBERNETES=v1.37.2
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,13 +35,14 @@ for round in $(seq "$rounds"); do
 done
 bare_median="$(printf '%s\n' "${bare[@]}" | median)"
 own_median="$(printf '%s\n' "${own[@]}" | median)"
-echo "kubernetes $kubernetes, 3 etcd, 2 API servers, $(date -u +%Y-%m-%d), $(uname -sr) $(uname -m), $(nproc) CPUs"
 slow=0
+echo "kubernetes $kubernetes, 3 etcd, 2 API servers, $(date -u +%Y-%m-%d), $(uname -sr) $(uname -m), $(nproc) CPUs"
 awk -v own="$own_median" -v bare="$bare_median" -v n="$rounds" 'BEGIN {
   ratio = own / bare
   printf "start-up ratio %.2f (at most 1.30): quakeproof %.2f s, bare script %.2f s, medians of %d\n", ratio, own, bare, n
   exit ratio > 1.3
 }' || slow=1
+benches/snapshot.sh "$exe" "$dir_etcd" || slow=1
 # Large files that everybody who runs this has.
 benches/hashing.sh "$dir_kubernetes/kube-apiserver" "$dir_kubernetes/kube-controller-manager" "$dir_etcd/etcd" || slow=1
 exit "$slow"

@@ -16,6 +16,7 @@ pub mod runs;
 pub mod schema;
 mod session;
 pub mod show;
+pub mod snapshot;
 pub mod toolchain;
 pub mod verify;
 
@@ -48,6 +49,7 @@ enum Command {
     Show(show::ShowArgs),
     Report(report::ReportArgs),
     Verify(verify::VerifyArgs),
+    Snapshot(snapshot::SnapshotArgs),
     Findings(findings::Args),
     Keygen(keygen::Args),
     Schema(schema::Args),
@@ -153,6 +155,7 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Show(args) => Ok(show::run(&args, &environment::state_dir()?)),
         Command::Report(args) => Ok(report::run(&args, &environment::state_dir()?)),
         Command::Verify(args) => Ok(verify::run(&args, &environment::state_dir()?)),
+        Command::Snapshot(args) => snapshot::run(&args),
         Command::Cluster(args) => {
             let state = environment::state_dir()?;
             Ok(cluster::run(args, state.path()))

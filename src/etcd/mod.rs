@@ -1,5 +1,6 @@
-//! etcd: its client, its data, and how Kubernetes lays it out.
+//! etcd: its client, its data, how Kubernetes lays it out, and its snapshot files.
 
 pub mod client;
 pub mod registry;
+pub mod snapshot;
 pub mod view;

@@ -1,0 +1,98 @@
+//! A set of keys that doesn't hold them: it says where each is in the file.
+//!
+//! Eight bytes per slot, so that a million keys take 16 MiB: 28 bits of a hash, which also place
+//! the slot, and the 36 bits of an offset. A key's length stands before it in the file. Two keys
+//! whose bits agree are compared.
+
+use super::meta::MAX_BYTES;
+use super::proto::sized_at;
+use std::hash::{BuildHasher, RandomState};
+
+const OFFSET_BITS: u32 = MAX_BYTES.trailing_zeros();
+const TAG_BITS: u32 = u64::BITS - OFFSET_BITS;
+const OFFSET: u64 = (1 << OFFSET_BITS) - 1;
+const FREE: u64 = 0;
+
+/// A set of keys of one file.
+#[derive(Debug)]
+pub struct KeySet<'a> {
+    bytes: &'a [u8],
+    slots: Vec<u64>,
+    used: usize,
+    // Keyed at random: nobody can make a file whose keys collide.
+    hasher: RandomState,
+}
+
+impl<'a> KeySet<'a> {
+    /// An empty set of keys in `bytes`, at most [`MAX_BYTES`] long.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, slots: vec![FREE; 1 << 10], used: 0, hasher: RandomState::new() }
+    }
+
+    /// Adds a key whose length stands at `at`, which is not 0; false when it was there already.
+    #[inline]
+    pub fn add(&mut self, key: &[u8], at: usize) -> bool {
+        let tag = self.hasher.hash_one(key) >> OFFSET_BITS;
+        let mut index = self.place(tag);
+        while self.slots[index] != FREE {
+            let slot = self.slots[index];
+            if slot >> OFFSET_BITS == tag && self.key(slot) == Some(key) {
+                return false;
+            }
+            index = (index + 1) & (self.slots.len() - 1);
+        }
+        self.slots[index] = tag << OFFSET_BITS | at as u64 & OFFSET;
+        self.used += 1;
+        if self.used > self.slots.len() / 4 * 3 {
+            self.grow();
+        }
+        true
+    }
+
+    fn key(&self, slot: u64) -> Option<&'a [u8]> {
+        sized_at(self.bytes, usize::try_from(slot & OFFSET).ok()?)
+    }
+
+    fn place(&self, tag: u64) -> usize {
+        let bits = self.slots.len().trailing_zeros();
+        let index = if bits <= TAG_BITS { tag >> (TAG_BITS - bits) } else { tag << (bits - TAG_BITS) };
+        usize::try_from(index).unwrap_or(0)
+    }
+
+    fn grow(&mut self) {
+        let larger = vec![FREE; self.slots.len() * 2];
+        let old = std::mem::replace(&mut self.slots, larger);
+        for slot in old.into_iter().filter(|&slot| slot != FREE) {
+            let mut index = self.place(slot >> OFFSET_BITS);
+            while self.slots[index] != FREE {
+                index = (index + 1) & (self.slots.len() - 1);
+            }
+            self.slots[index] = slot;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn it_is_a_set(keys in prop::collection::vec("[ab]{0,9}", 0..3000)) {
+            let mut bytes = vec![0];
+            let at: Vec<usize> = keys.iter().map(|key| {
+                let at = bytes.len();
+                bytes.push(u8::try_from(key.len()).unwrap());
+                bytes.extend_from_slice(key.as_bytes());
+                at
+            }).collect();
+            let (mut set, mut model) = (KeySet::new(&bytes), BTreeSet::new());
+            for (key, at) in keys.iter().zip(at) {
+                prop_assert_eq!(set.add(key.as_bytes(), at), model.insert(key));
+            }
+        }
+    }
+}
