@@ -59,8 +59,8 @@ fn a_piece_of_a_private_key_in_a_log_keeps_the_bundle_unsealed() {
     run.reached("stepStarted", 2);
     let (cluster, _) = site.lab.states().remove(0);
     let cluster = site.lab.cluster_dir(&cluster);
-    let logs = files_below(&cluster).into_iter();
-    let log = logs.filter(|path| path.ends_with("kube-scheduler-1.log")).next().expect("the scheduler's log");
+    let mut logs = files_below(&cluster).into_iter();
+    let log = logs.find(|path| path.ends_with("kube-scheduler-1.log")).expect("the scheduler's log");
     let key = private_keys(&cluster.join("pki")).remove(0);
     let mut log = fs::File::options().append(true).open(log).unwrap();
     writeln!(log, "{key}").unwrap();

@@ -47,7 +47,7 @@ pub fn write(dir: &ClusterDir, components: &[ComponentSpec], how: EncryptionAtRe
     Ok(())
 }
 
-/// Every configuration that [`write`] may have made: they hold keys.
+/// Every configuration that [`write()`] may have made: they hold keys.
 pub fn files<'a>(dir: &'a ClusterDir, components: &'a [ComponentSpec]) -> impl Iterator<Item = PathBuf> + 'a {
     let servers = components.iter().filter(|c| c.role == Role::KubeApiserver);
     servers.flat_map(move |server| {
