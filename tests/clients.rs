@@ -41,7 +41,8 @@ use tokio_util::sync::CancellationToken;
 const NAMESPACE: &str = "drill";
 const SEED: u64 = 42;
 const BUMP: u64 = 1_000_000_000;
-/// Clients that watch through the API server.
+/// Clients that list, and clients that watch, through the API server.
+const LISTS: [&str; 4] = ["list-unset", "list-zero", "list-pages", "list-last-seen"];
 const WATCHES: [&str; 4] = ["watch", "watch-bookmarks", "watch-list", "reflector"];
 
 /// Clients that run against a cluster until stopped.
@@ -324,7 +325,8 @@ async fn lose_and_restore(kubernetes: &str, etcd: &str, bump: Option<u64>) -> Re
     load.heard_above(&WATCHES, revision_before).await;
     load.heard_above(&["etcd-watch"], revision_before).await;
     load.acknowledged(60).await;
-    load.heard_above(&["list-unset", "list-zero", "list-pages", "truth"], revision_before).await;
+    load.heard_above(&LISTS, revision_before).await;
+    load.heard_above(&["truth"], revision_before).await;
     let view_now = match view.list_equals_etcd().await {
         Look::Holds(_) => None,
         Look::Fails(difference) => Some(difference),
