@@ -42,13 +42,13 @@ struct Played {
 
 impl Played {
     fn ops(&self) -> Vec<(&Op, &Outcome)> {
-        let op = |r| if let &Record::Op(ref op) = r { Some((&op.op, &op.outcome)) } else { None };
-        self.history.iter().filter_map(op).collect()
+        let ops = self.history.iter();
+        ops.filter_map(|r| if let Record::Op(op) = r { Some((&op.op, &op.outcome)) } else { None }).collect()
     }
 
     fn events(&self) -> Vec<&Event> {
-        let event = |r| if let &Record::Event(ref e) = r { Some(&e.event) } else { None };
-        self.history.iter().filter_map(event).collect()
+        let events = self.history.iter();
+        events.filter_map(|r| if let Record::Event(e) = r { Some(&e.event) } else { None }).collect()
     }
 }
 
