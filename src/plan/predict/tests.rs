@@ -116,7 +116,8 @@ const THREE_MEMBERS: &str = include_str!("../../../scenarios/etcd/restore-three-
 
 #[test]
 fn a_bump_that_does_not_lead_past_what_was_seen_is_as_good_as_none() {
-    assert_eq!(lying(&plan(BUMP_TOO_SMALL, "v1.37.2")), lying(&plan(WITHOUT_BUMP, "v1.37.2")));
+    let without = BUMP_TOO_SMALL.replace("bumpRevision: 20", "bumpRevision: none");
+    assert_eq!(lying(&plan(BUMP_TOO_SMALL, "v1.37.2")), lying(&plan(&without, "v1.37.2")));
 }
 
 #[test]

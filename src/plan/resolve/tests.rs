@@ -136,7 +136,11 @@ fn probes_come_first_and_clients_spread_over_api_servers() {
             "watch-list",
             "reflector",
             "etcd-watch",
-            "swapper"
+            "swapper",
+            "elector",
+            "events",
+            "deployer",
+            "pods"
         ]
     );
     assert_eq!(client(&plan, "orders").target.0, "kube-apiserver-1");
