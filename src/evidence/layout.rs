@@ -66,17 +66,21 @@ impl RunDir {
     /// Neither manifest nor journal looks like one of this tool, damaged or not.
     fn is_foreign(&self) -> bool {
         const ENOUGH: u64 = 64 << 10;
-        let begins_with = |path: PathBuf, words: &[&str]| {
+        const ENTRY: &str = "{\"prev\":\"";
+        // What can't be read can't be told to be another tool's.
+        let looks_like = |path: PathBuf, own: &dyn Fn(&str) -> bool| {
             let mut start = Vec::new();
             let read = regular_file::open(&path).and_then(|file| file.take(ENOUGH).read_to_end(&mut start));
-            let start = String::from_utf8_lossy(&start);
-            // What can't be read, or was not written yet, can't be told to be another tool's.
-            read.is_err() && path.exists() || words.iter().all(|word| start.contains(word))
+            read.is_err() && path.exists() || read.is_ok() && own(&String::from_utf8_lossy(&start))
         };
-        let empty = self.journal().metadata().is_ok_and(|journal| journal.len() == 0);
-        !empty
-            && !begins_with(self.manifest(), &["\"formatVersion\"", "\"journal\""])
-            && !begins_with(self.journal(), &["\"runOpened\""])
+        let manifest =
+            |start: &str| ["\"formatVersion\"", "\"journal\""].iter().all(|word| start.contains(word));
+        // The first entry may be torn, or not be written yet.
+        let journal = |start: &str| {
+            let torn = !start.contains('\n') && (start.starts_with(ENTRY) || ENTRY.starts_with(start));
+            torn || start.contains("\"runOpened\"")
+        };
+        !looks_like(self.manifest(), &manifest) && !looks_like(self.journal(), &journal)
     }
 
     /// The directory itself.
