@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make fuzz`: the snapshot reader on mutated snapshots. Needs a nightly compiler and cargo-fuzz
 # (`cargo install cargo-fuzz`). Seeds are the snapshots in tests/data/snapshot/.
-#   RUNS=10000000  JOBS=1
+#   RUNS=10000000  JOBS=1; a corpus on a disk that others use slows it down tenfold
 set -euo pipefail
 cd "$(dirname "$0")/.."
 corpus=fuzz/corpus/snapshot

@@ -54,6 +54,10 @@ pub struct LeafPage<'a> {
     page: Page<'a>,
     /// First byte of the first key and end of the last value, when nothing lies between the elements.
     solid: Option<(usize, usize)>,
+    /// First and last key.
+    ends: Option<(&'a [u8], &'a [u8])>,
+    /// First element whose value is a bucket.
+    bucket: Option<Entry<'a>>,
 }
 
 /// A key with its value.
@@ -275,8 +279,9 @@ impl<'a> LeafPage<'a> {
     /// Checks every element. That they don't overlap bounds the work on a page by its size.
     pub(super) fn check(page: Page<'a>) -> Result<Self, SnapshotError> {
         let data = page.data()?;
-        let leaf = Self { page, solid: None };
-        let (mut end, mut first, mut solid): (usize, Option<usize>, bool) = (data, None, true);
+        let mut leaf = Self { page, solid: None, ends: None, bucket: None };
+        let (mut end, mut solid) = (data, true);
+        let mut first: Option<(usize, &[u8])> = None;
         let mut last: Option<&[u8]> = None;
         for index in 0..leaf.len() {
             let at = page.element(index);
@@ -287,11 +292,16 @@ impl<'a> LeafPage<'a> {
             if last.is_some_and(|last| last >= entry.key) {
                 return Err(page.damaged(at, unsorted(index)));
             }
+            if entry.is_bucket && leaf.bucket.is_none() {
+                leaf.bucket = Some(entry);
+            }
             solid &= first.is_none() || start == end;
-            first = first.or(Some(start));
+            first = first.or(Some((start, entry.key)));
             (end, last) = (start + entry.key.len() + entry.value.len(), Some(entry.key));
         }
-        Ok(Self { page, solid: first.filter(|_| solid).map(|first| (first, end)) })
+        leaf.solid = first.filter(|_| solid).map(|(start, _)| (start, end));
+        leaf.ends = first.map(|(_, key)| key).zip(last);
+        Ok(leaf)
     }
 
     #[inline]
@@ -315,6 +325,18 @@ impl<'a> LeafPage<'a> {
     /// Its elements, keys ascending.
     pub fn entries(self) -> impl DoubleEndedIterator<Item = Entry<'a>> {
         (0..self.len()).filter_map(move |index| self.read(index).map(|(_, entry)| entry))
+    }
+
+    /// Its first and its last key; `None` for a page without elements.
+    #[must_use]
+    pub fn ends(&self) -> Option<(&'a [u8], &'a [u8])> {
+        self.ends
+    }
+
+    /// Its first element whose value is a bucket.
+    #[must_use]
+    pub fn bucket(&self) -> Option<Entry<'a>> {
+        self.bucket
     }
 
     /// All keys and values, each key before its value, when nothing lies between them.

@@ -59,7 +59,7 @@ fn hash_leaf(hash: u32, leaf: LeafPage<'_>) -> Result<(u32, u64), SnapshotError>
     let mut parts = (hash, 0);
     let mut add =
         |bytes: &[u8]| parts = (crc32c::crc32c_append(parts.0, bytes), parts.1 + bytes.len() as u64);
-    if let Some(bucket) = leaf.entries().find(|entry| entry.is_bucket) {
+    if let Some(bucket) = leaf.bucket() {
         return Err(bucket.wrong("a bucket within a bucket, and etcd has none"));
     }
     match leaf.solid() {

@@ -113,9 +113,7 @@ impl<'a> Walk<'a> {
         self.refer(&page)?;
         match page.content()? {
             Content::Leaf(leaf) => {
-                let mut entries = leaf.entries();
-                let first = entries.next().map(|entry| entry.key);
-                let last = entries.next_back().map(|entry| entry.key).or(first);
+                let (first, last) = leaf.ends().unzip();
                 step.keeps(&page, first, last)?;
                 visit(leaf)
             }
