@@ -112,6 +112,7 @@ fn objectives_follow_from_what_clients_are_predicted_to_see() {
 const BUMP_TOO_SMALL: &str = include_str!("../../../scenarios/etcd/restore-bump-too-small.yaml");
 const OFFICIAL_NO_BUMP: &str =
     include_str!("../../../scenarios/etcd/restore-official-procedure-no-bump.yaml");
+const CONTROLLERS_KEPT: &str = include_str!("../../../scenarios/etcd/restore-controllers-kept.yaml");
 const THREE_MEMBERS: &str = include_str!("../../../scenarios/etcd/restore-three-members.yaml");
 
 #[test]
@@ -151,10 +152,15 @@ fn consumers_share_the_fate_of_watches_and_leases_that_of_the_snapshot() {
         expected(&bumped, "leases"),
         [(Question::LeasesComeBack, Expected::Yes), (Question::LeasesAreGone, Expected::Yes)]
     );
-    assert_eq!(expected(&bumped, "deployer"), [(Question::ActsOnAll, Expected::Yes)]);
-    assert_eq!(expected(&bumped, "pods"), [(Question::ActsOnAll, Expected::Yes)]);
+    let controllers = plan(CONTROLLERS_KEPT, "v1.37.2");
+    assert_eq!(expected(&controllers, "deployer"), [(Question::ActsOnAll, Expected::Yes)]);
+    assert_eq!(expected(&controllers, "pods"), [(Question::ActsOnAll, Expected::Yes)]);
     assert_eq!(expected(&bumped, "events"), [(Question::EventsRefused, Expected::Perhaps)]);
-    let kept = plan(WITHOUT_BUMP, "v1.30.4");
+    let kept = CONTROLLERS_KEPT.replace("apiServers: true", "apiServers: false");
+    let kept = plan(
+        &kept.replace("bumpRevision: auto", "bumpRevision: none").replace("settle: 10s", "settle: 2s"),
+        "v1.30.4",
+    );
     assert_eq!(expected(&kept, "deployer"), [(Question::ActsOnAll, Expected::No)]);
     let restarted = plan(&BUMP_AND_MARK.replace("apiServers: false", "apiServers: true"), "v1.37.2");
     assert_eq!(expected(&restarted, "events"), [(Question::EventsRefused, Expected::No)]);

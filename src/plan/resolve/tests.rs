@@ -138,9 +138,7 @@ fn probes_come_first_and_clients_spread_over_api_servers() {
             "etcd-watch",
             "swapper",
             "elector",
-            "events",
-            "deployer",
-            "pods"
+            "events"
         ]
     );
     assert_eq!(client(&plan, "orders").target.0, "kube-apiserver-1");
