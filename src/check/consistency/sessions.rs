@@ -76,8 +76,14 @@ fn shown(log: &ClientLog) -> Vec<Shown> {
             Record::Op(op) => {
                 let Outcome::Ok(answer) = &op.outcome else { continue };
                 // The revision of an object that was read says nothing about the store's.
-                let (Op::Create { .. } | Op::EtcdRange { .. } | Op::List { .. }, Some(revision)) =
-                    (&op.op, answer.revision)
+                let (
+                    Op::Create { .. }
+                    | Op::CasCreate { .. }
+                    | Op::CasUpdate { .. }
+                    | Op::EtcdRange { .. }
+                    | Op::List { .. },
+                    Some(revision),
+                ) = (&op.op, answer.revision)
                 else {
                     continue;
                 };
