@@ -10,13 +10,15 @@ use crate::history::record::ClientKind;
 use crate::plan::PlannedObjective;
 
 /// Clients whose evidence the objective rests on.
-const RESTS_ON: [ClientKind; 6] = [
+const RESTS_ON: [ClientKind; 8] = [
     ClientKind::LedgerWriter,
     ClientKind::GetReader,
     ClientKind::ListReader,
     ClientKind::Watcher,
     ClientKind::EtcdWatcher,
     ClientKind::EtcdTruth,
+    ClientKind::CasUpdater,
+    ClientKind::Reflector,
 ];
 
 /// Most violations whose records a finding quotes.

@@ -101,12 +101,13 @@ impl Default for NoTwoLeaders {
     }
 }
 
-/// What clients were answered fits one order of writes, on either side of a restore:
-/// * writes and quorum reads are linearizable, and their revisions agree with the order in real time;
-/// * a list or range is the state at its revision, a conditional write's outcome fits the state that it met;
-/// * after a restore the same holds from the snapshot's state on: a value that the restore lost is not read again;
-/// * no client is shown a revision that goes back;
-/// * a watch delivers every event once, in order, also across a restore that it lives through.
+/// What clients were answered fits one order of writes, on either side of a restore.
+///
+/// Writes and quorum reads are linearizable, and their revisions agree with the order in real time. A list or
+/// range is the state at its revision; the outcome of a conditional write fits the state that it met. After a
+/// restore the same holds from the snapshot's state on, so a value that the restore lost is not read again. No
+/// client is shown a revision that goes back. A watch delivers every event once and in order, also when it lives
+/// through a restore.
 ///
 /// Writes that a restore loses don't count against it, see `rpo`. What caches show
 /// in LISTs after a restore is judged by `noClientOnLostTimeline`.

@@ -1,10 +1,11 @@
 //! A world with one restore, and twins of it that differ in one record.
 
 use crate::objective::{answer_of, answered, history, id_of, linearizable, within};
-use crate::world::{MS, Manner, World};
+use crate::world::{BOOT, MS, Manner, START, World};
 use quakeproof::check::{Finding, Verdict};
+use quakeproof::clock::{BootId, MonoNs};
 use quakeproof::drill::spec::Step;
-use quakeproof::history::record::{Answer, Event, Op, OpRecord, Outcome, Record};
+use quakeproof::history::record::{Answer, ClientKind, Event, EventRecord, Op, OpRecord, Outcome, Record};
 use quakeproof::journal::entry::{Fact, JournalEvent};
 use quakeproof::step::spec::RestoreSnapshot;
 
@@ -131,7 +132,7 @@ fn an_event_below_a_bookmark_is_found() {
         })
         .unwrap();
     let Event::Put { revision, .. } = bookmark.event else { panic!("a put") };
-    bookmark.event = Event::Other { revision: revision + 1 };
+    bookmark.event = Event::Bookmark { revision: revision + 1, initial_events_end: false };
     records.insert(place, Record::Event(bookmark));
     missed(&linearizable(&input), "a watch out of order");
 }
@@ -224,4 +225,88 @@ fn a_client_that_was_cut_off_keeps_the_objective_from_passing() {
 fn the_same_evidence_gives_the_same_finding() {
     let input = World::api_server_kept().input();
     assert_eq!(linearizable(&input), linearizable(&input.clone()));
+}
+
+/// The honest world with a client that compares and swaps one object of its own. Its writes lie between
+/// those of the ledger, at revisions that these leave free once they are spread out.
+fn with_updates(held: [u64; 2]) -> quakeproof::timeline::EvidenceInput {
+    let world = World { writes: [40, 40, 150], ..World::honest() };
+    let mut input = world.input();
+    let mut planned = input.plan.clients.iter().find(|c| c.name == "reader").unwrap().clone();
+    (planned.name, planned.kind) = ("cas".to_owned(), ClientKind::CasUpdater);
+    planned.minimum.before = 1;
+    planned.minimum.after = 1;
+    input.plan.clients.push(planned);
+    let template = input.histories["reader"].clone();
+    let (opened, closed) = (template.first().unwrap().clone(), template.last().unwrap().clone());
+    let op = |seq: u64, at: u64, op: Op, revision: u64| {
+        Record::Op(OpRecord {
+            seq,
+            boot: BootId(BOOT.to_owned()),
+            due_ns: None,
+            call_ns: MonoNs(at * MS),
+            return_ns: MonoNs((at + 1) * MS),
+            op,
+            outcome: Outcome::Ok(Answer { revision: Some(revision), ..Answer::default() }),
+        })
+    };
+    let restored = world.snapshot_revision() + 1_000_000;
+    let late = world.judged_from();
+    // Revision 100 precedes the ledger's first, and that of the bump marker the restored ledger's first.
+    let records = vec![
+        opened,
+        op(0, START, Op::CasCreate { object: 0, value: 1 }, 100),
+        op(1, START + 2, Op::CasRead { object: 0 }, held[0]),
+        op(2, late, Op::CasUpdate { object: 0, held: held[1], value: 2 }, restored + 10_000),
+        closed,
+    ];
+    input.histories.insert("cas".to_owned(), records);
+    // Its last update comes after everything else, so that it takes no revision of the ledger.
+    let end = world.collect_at() + 35;
+    let Some(Record::Op(last)) = history(&mut input, "cas").get_mut(3) else { panic!("an operation") };
+    (last.call_ns, last.return_ns) = (MonoNs(end * MS), MonoNs((end + 30) * MS));
+    for truth in answered(&mut input, "truth", |op, _| op.call_ns.0 > (end - 30) * MS) {
+        answer_of(truth).revision = Some(restored + 10_001);
+        (truth.call_ns, truth.return_ns) = (MonoNs((end + 31) * MS), MonoNs((end + 32) * MS));
+    }
+    input
+}
+
+#[test]
+fn a_compare_and_swap_must_rest_on_the_version_that_is_there() {
+    let found = linearizable(&with_updates([100, 100]));
+    assert_ne!(found.verdict, Verdict::Fail, "{}", found.reason);
+    missed(&linearizable(&with_updates([100, 99])), "own object 0 of client 6");
+    missed(&linearizable(&with_updates([99, 100])), "own object 0 of client 6");
+}
+
+#[test]
+fn a_watch_that_begins_with_the_state_is_held_to_order_only_after_it() {
+    let world = World::honest();
+    let mut input = world.input();
+    let records = history(&mut input, "watch");
+    let list =
+        records.iter().position(|r| matches!(r, Record::Op(op) if matches!(op.op, Op::List { .. }))).unwrap();
+    let Record::Op(asked) = records.remove(list) else { panic!("a list") };
+    let Record::Op(watch) = &mut records[list] else { panic!("a watch") };
+    let Op::Watch { stream, .. } = watch.op else { panic!("a watch") };
+    watch.op = Op::WatchList { stream };
+    let at_ns = watch.return_ns;
+    let Outcome::Ok(Answer { revision: Some(revision), ids: Some(ids), .. }) = asked.outcome else {
+        panic!("a list")
+    };
+    let event = |event| Record::Event(EventRecord { stream, boot: BootId(BOOT.to_owned()), at_ns, event });
+    let mut initial: Vec<Record> =
+        ids.0.iter().rev().map(|id| event(Event::Put { id: *id, revision: 100 + id })).collect();
+    initial.push(event(Event::Bookmark { revision, initial_events_end: true }));
+    let at = list + 1;
+    records.splice(at..at, initial);
+    let found = linearizable(&input);
+    assert_eq!(found.verdict, Verdict::Pass, "{}", found.reason);
+    let first = history(&mut input, "watch")
+        .iter()
+        .rposition(|r| matches!(r, Record::Event(e) if matches!(e.event, Event::Put { id: 30, .. })))
+        .unwrap();
+    history(&mut input, "watch").remove(first);
+    missed(&linearizable(&input), "an event missing in a live watch");
 }

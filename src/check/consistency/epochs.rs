@@ -4,7 +4,7 @@
 //! snapshot's revision. What was acknowledged after that and before the restore is
 //! lost, which a restore allows; nothing else that clients see may depend on it.
 
-use super::model::{Action, Change, Operation, PENDING, RangeRead, Seen, WriteResult};
+use super::model::{Action, Change, Operation, PENDING, RangeRead, Seen, WriteResult, is_ledgers, own_key};
 use super::versions::Versions;
 use crate::check::Judge;
 use crate::client::failure::FailureClass;
@@ -84,7 +84,7 @@ impl Run {
             .iter()
             .rfind(|s| s.name == restore.from)
             .ok_or_else(|| format!("the journal does not tell of snapshot `{}`", restore.from))?;
-        Ok(Self::split(&judge.logs, restored, snapshot.revision))
+        Ok(Self::split(&judge.logs, restored, snapshot.revision, snapshot.return_ns.0))
     }
 
     /// Without a restore there is one epoch.
@@ -99,7 +99,8 @@ impl Run {
         Self { epochs: vec![first], versions, wrong_values: sorter.wrong_values, ..Self::default() }
     }
 
-    fn split(logs: &[ClientLog], restored: &Restored, kept: u64) -> Self {
+    /// `kept` is the snapshot's revision, `taken` the instant at which it was saved at the latest.
+    fn split(logs: &[ClientLog], restored: &Restored, kept: u64, taken: u64) -> Self {
         let since = restored.since.0;
         let lost_head = restored.lost_head.unwrap_or(kept).max(kept);
         let mut sorter = Sorter::new(Some(restored));
@@ -126,7 +127,7 @@ impl Run {
             initial: versions.state_at(kept),
             operations: after,
             sightings: sightings(logs, |_, at, key, revision| !is_late(at, key, revision)),
-            unsure: versions.residue.clone(),
+            unsure: unsure(&first, &versions, taken),
         };
         let versions = vec![versions, Versions::of(&second)];
         Self {
@@ -191,6 +192,16 @@ fn own_versions(operations: &[Operation]) -> BTreeSet<(u64, u64)> {
     own
 }
 
+/// Objects of which it is open whether a write that the snapshot may hold took effect.
+fn unsure(epoch: &Epoch, versions: &Versions, taken: u64) -> BTreeSet<u64> {
+    let open = epoch.operations.iter().enumerate().filter(|(index, o)| {
+        let unseen =
+            matches!(o.action, Action::Write { result: WriteResult::Done(None) | WriteResult::Unknown, .. });
+        unseen && o.call < taken && !versions.resolved.contains_key(index)
+    });
+    open.filter_map(|(_, o)| o.key()).filter(|key| versions.residue.contains(key)).collect()
+}
+
 fn kept_sightings(after: &[Operation], kept: u64) -> Vec<Sighting> {
     let mut found: BTreeMap<(u64, u64), &str> = BTreeMap::new();
     for operation in after {
@@ -202,7 +213,10 @@ fn kept_sightings(after: &[Operation], kept: u64) -> Vec<Sighting> {
                     }
                 }
             }
-            Action::Read { key, seen: Seen::Present(Some(revision)) } if *revision <= kept => {
+            Action::Write { key, change: Change::Update(Some(revision)), result: WriteResult::Done(_) }
+            | Action::Read { key, seen: Seen::Present(Some(revision)) }
+                if *revision <= kept =>
+            {
                 found.entry((*key, *revision)).or_insert(&operation.line);
             }
             Action::Read { .. } | Action::Write { .. } => {}
@@ -268,7 +282,7 @@ impl<'a> Sorter<'a> {
             if let Op::List { list, page: 0, resource_version: None, .. } = &record.op {
                 unset.insert(*list);
             }
-            let Some(action) = self.action(log, index, record) else { continue };
+            let Some(action) = self.action(client, log, index, record) else { continue };
             let line = log.line(index);
             let (call, ret) = (record.call_ns.0, record.return_ns.0);
             self.put(Operation { client, line, call, ret, action });
@@ -283,18 +297,25 @@ impl<'a> Sorter<'a> {
         }
     }
 
-    fn action(&mut self, log: &ClientLog, index: usize, record: &OpRecord) -> Option<Action> {
+    fn action(&mut self, client: usize, log: &ClientLog, index: usize, record: &OpRecord) -> Option<Action> {
         match (&record.op, &record.outcome) {
+            (Op::CasCreate { object, .. }, outcome) => {
+                let (key, change) = (own_key(client, *object), Change::Create);
+                written(change, outcome).map(|result| Action::Write { key, change, result })
+            }
+            (Op::CasUpdate { object, held, .. }, outcome) => {
+                let (key, change) = (own_key(client, *object), Change::Update(Some(*held)));
+                written(change, outcome).map(|result| Action::Write { key, change, result })
+            }
+            (Op::CasRead { object }, Outcome::Ok(answer)) => {
+                Some(Action::Read { key: own_key(client, *object), seen: Seen::Present(answer.revision) })
+            }
+            (Op::CasRead { object }, Outcome::Failed { status: Some(404), .. }) => {
+                Some(Action::Read { key: own_key(client, *object), seen: Seen::Absent })
+            }
             (Op::Create { id }, outcome) => {
-                let result = match outcome {
-                    Outcome::Ok(answer) => WriteResult::Done(answer.revision),
-                    Outcome::Unknown { .. } => WriteResult::Unknown,
-                    Outcome::Failed { reason, .. } if reason == FailureClass::AlreadyExists.as_str() => {
-                        WriteResult::Conflict
-                    }
-                    Outcome::Failed { .. } => return None,
-                };
-                Some(Action::Write { key: *id, change: Change::Create, result })
+                let (key, change) = (*id, Change::Create);
+                written(change, outcome).map(|result| Action::Write { key, change, result })
             }
             (Op::Get { id }, Outcome::Ok(answer)) => {
                 if answer.wrong_value {
@@ -370,11 +391,30 @@ impl<'a> Sorter<'a> {
         }
     }
 
-    /// An acknowledged write took effect on the restored timeline.
+    /// A write that was answered after the restore took effect on the restored timeline.
     fn is_restored(&self, key: u64, result: WriteResult) -> bool {
+        if !is_ledgers(key) {
+            // Ranges don't tell; but the store that answered before the loss was long gone.
+            return matches!(result, WriteResult::Done(_));
+        }
         let truth = self.restored.and_then(|r| r.truth.as_ref().ok());
         let (Some(truth), WriteResult::Done(Some(revision))) = (truth, result) else { return false };
         truth.revision_of(key) == Some(revision) && self.restored.is_some_and(|r| revision > r.base)
+    }
+}
+
+/// What a writer was told; `None`: refused for a reason that says nothing about the object.
+fn written(change: Change, outcome: &Outcome) -> Option<WriteResult> {
+    match outcome {
+        Outcome::Ok(answer) => Some(WriteResult::Done(answer.revision)),
+        Outcome::Unknown { .. } => Some(WriteResult::Unknown),
+        Outcome::Failed { reason, .. } => {
+            let told: &[FailureClass] = match change {
+                Change::Create => &[FailureClass::AlreadyExists],
+                Change::Update(_) => &[FailureClass::Conflict, FailureClass::NotFound],
+            };
+            told.iter().any(|class| class.as_str() == reason).then_some(WriteResult::Conflict)
+        }
     }
 }
 

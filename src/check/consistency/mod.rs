@@ -19,7 +19,7 @@ pub mod witness;
 
 use super::Judge;
 use epochs::{Epoch, Run};
-use model::Action;
+use model::{Action, Name};
 use residue::Residue;
 use std::collections::BTreeMap;
 use versions::Versions;
@@ -80,7 +80,7 @@ impl Consistency {
             let checked = operations(epoch, versions, &mut left);
             all.violations.extend(checked.violations);
             let undecided =
-                |(key, why): (u64, String)| format!("object {key} of epoch {}: {why}", epoch.number);
+                |(key, why): (u64, String)| format!("{} of epoch {}: {why}", Name(key), epoch.number);
             all.undecided.extend(checked.undecided.into_iter().map(undecided));
             all.operations += epoch.operations.len() as u64;
             all.searched += checked.searched;
@@ -109,7 +109,7 @@ impl Consistency {
             .find_map(|log| log.incomplete());
         for (at, (epoch, versions)) in run.epochs.iter().zip(&run.versions).enumerate() {
             for stray in &versions.strays {
-                let (key, revision) = (stray.key, stray.revision);
+                let (key, name, revision) = (stray.key, Name(stray.key), stray.revision);
                 let lost = at.checked_sub(1).and_then(|before| {
                     run.versions[before].of_key(key).iter().find(|v| v.revision == revision)
                 });
@@ -117,21 +117,20 @@ impl Consistency {
                     epoch.operations.iter().find(|o| o.line == stray.line).map_or(epoch.base, |o| o.ret);
                 let (rule, what, mut records) = match (lost, &broken_off) {
                     (Some(lost), _) => {
-                        let what =
-                            format!("object {key} was read at revision {revision}, which the restore lost");
+                        let what = format!("{name} was read at revision {revision}, which the restore lost");
                         (Rule::LostValue, what, vec![lost.line.clone()])
                     }
                     (None, Some(why)) => {
-                        self.undecided.push(format!("object {key} of revision {revision}: {why}"));
+                        self.undecided.push(format!("{name} of revision {revision}: {why}"));
                         continue;
                     }
                     (None, None) => {
                         let what = match stray.present {
                             true => {
-                                format!("object {key} of revision {revision} was written by nobody on record")
+                                format!("{name} of revision {revision} was written by nobody on record")
                             }
                             false => {
-                                format!("object {key} was deleted at revision {revision} by nobody on record")
+                                format!("{name} was deleted at revision {revision} by nobody on record")
                             }
                         };
                         (Rule::Unwritten, what, Vec::new())
@@ -157,7 +156,8 @@ fn wrong_value(run: &Run, line: &str, key: u64) -> Violation {
         .iter()
         .find_map(|epoch| Some((epoch.number, epoch.operations.iter().find(|o| o.line == line)?.ret)));
     let (epoch, at) = found.unwrap_or((1, 0));
-    let what = format!("object {key} was read with a value that was never written to it");
+    let name = Name(key);
+    let what = format!("{name} was read with a value that was never written to it");
     Violation { rule: Rule::WrongValue, epoch, key: Some(key), at, what, records: vec![line.to_owned()] }
 }
 

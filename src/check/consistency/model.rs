@@ -5,6 +5,36 @@
 //! change. Values are unique to a write, so a revision names a value.
 
 use std::collections::BTreeSet;
+use std::fmt;
+
+/// Keys below are ledger ids; from here on they are objects that one client alone updates.
+const OWN: u64 = 1 << 62;
+
+/// The key of an object that the client at this place of the plan compares and swaps.
+#[must_use]
+pub fn own_key(client: usize, object: u64) -> u64 {
+    OWN | (client as u64 & 0x3fff_ffff) << 32 | object & 0xffff_ffff
+}
+
+/// The object belongs to the ledger: reads of all objects have it, and watches deliver it.
+#[must_use]
+pub fn is_ledgers(key: u64) -> bool {
+    key < OWN
+}
+
+/// A key as people read it.
+#[derive(Debug, Clone, Copy)]
+pub struct Name(pub u64);
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Name(key) = *self;
+        if is_ledgers(key) {
+            return write!(f, "object {key}");
+        }
+        write!(f, "own object {} of client {}", key & 0xffff_ffff, key >> 32 & 0x3fff_ffff)
+    }
+}
 
 /// One operation as its client recorded it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +59,7 @@ pub const PENDING: u64 = u64::MAX;
 pub enum Action {
     /// A change of one object.
     Write {
-        /// Ledger id.
+        /// Ledger id, or [`own_key`].
         key: u64,
         /// What was to be changed.
         change: Change,
@@ -38,12 +68,12 @@ pub enum Action {
     },
     /// A quorum read of one object.
     Read {
-        /// Ledger id.
+        /// Ledger id, or [`own_key`].
         key: u64,
         /// What was answered.
         seen: Seen,
     },
-    /// A read of all objects.
+    /// A read of all objects of the ledger.
     Range(RangeRead),
 }
 
@@ -101,7 +131,7 @@ impl RangeRead {
 }
 
 impl Operation {
-    /// The object that it is about; `None`: all.
+    /// The object that it is about; `None`: all of the ledger.
     #[must_use]
     pub fn key(&self) -> Option<u64> {
         match &self.action {

@@ -2,7 +2,7 @@
 
 use super::epochs::Epoch;
 use super::minimise::minimise;
-use super::model::{Action, Cell, Operation, PENDING, WriteResult};
+use super::model::{Action, Cell, Name, Operation, PENDING, WriteResult, is_ledgers};
 use super::search::{Interval, Searched, search};
 use super::versions::Versions;
 use super::violation::{Rule, Violation};
@@ -29,7 +29,10 @@ pub fn check(epoch: &Epoch, versions: &Versions, budget: &mut u64) -> Residue {
         match operation.key() {
             Some(key) => by_key.entry(key).and_modify(|all| all.push(operation)),
             None => {
-                by_key.values_mut().for_each(|all| all.push(operation));
+                by_key
+                    .iter_mut()
+                    .filter(|(key, _)| is_ledgers(**key))
+                    .for_each(|(_, all)| all.push(operation));
                 continue;
             }
         };
@@ -62,8 +65,9 @@ pub fn check(epoch: &Epoch, versions: &Versions, budget: &mut u64) -> Residue {
                         .max()
                         .unwrap_or(0),
                     what: format!(
-                        "no order of {} operations on object {key} explains their outcomes",
-                        records.len()
+                        "no order of {} operations on {} explains their outcomes",
+                        records.len(),
+                        Name(key)
                     ),
                     records: records.into_iter().map(|o| o.line.clone()).collect(),
                 });

@@ -76,8 +76,14 @@ fn shown(log: &ClientLog) -> Vec<Shown> {
             Record::Op(op) => {
                 let Outcome::Ok(answer) = &op.outcome else { continue };
                 // The revision of an object that was read says nothing about the store's.
-                let (Op::Create { .. } | Op::EtcdRange { .. } | Op::List { .. }, Some(revision)) =
-                    (&op.op, answer.revision)
+                let (
+                    Op::Create { .. }
+                    | Op::CasCreate { .. }
+                    | Op::CasUpdate { .. }
+                    | Op::EtcdRange { .. }
+                    | Op::List { .. },
+                    Some(revision),
+                ) = (&op.op, answer.revision)
                 else {
                     continue;
                 };
@@ -117,21 +123,50 @@ fn steps_back(shown: &[Shown]) -> Vec<(usize, usize)> {
     let mut returned = by_return.into_iter().peekable();
     let mut back = Vec::new();
     let mut highest: Option<usize> = None;
-    // Once the revision went back, what was seen before is another count.
+    // Once the revision went back, what was answered before is another count.
     let mut since = 0;
     for (at, now) in shown.iter().enumerate() {
         while let Some(done) = returned.next_if(|done| {
             let before = &shown[*done];
             before.ret < now.call || before.is_event && now.is_event && *done < at
         }) {
-            if done >= since && highest.is_none_or(|h| shown[done].revision > shown[h].revision) {
+            if shown[done].ret >= since && highest.is_none_or(|h| shown[done].revision > shown[h].revision) {
                 highest = Some(done);
             }
         }
         if let Some(before) = highest.filter(|h| shown[*h].revision > now.revision) {
             back.push((before, at));
-            (highest, since) = (None, at);
+            (highest, since) = (None, now.ret);
         }
     }
     back
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn back(shown: &[(u64, u64, u64)]) -> Vec<(usize, usize)> {
+        let one = |(index, (call, ret, revision)): (usize, &(u64, u64, u64))| Shown {
+            call: *call,
+            ret: *ret,
+            revision: *revision,
+            index,
+            is_event: false,
+        };
+        steps_back(&shown.iter().enumerate().map(one).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn only_what_was_answered_before_can_be_gone_back_from() {
+        assert_eq!(back(&[(1, 2, 10), (3, 4, 9), (5, 6, 9), (7, 8, 10)]), [(0, 1)]);
+        assert!(back(&[(1, 9, 10), (2, 8, 9), (3, 7, 8)]).is_empty(), "out at the same time");
+        assert_eq!(back(&[(1, 2, 10), (3, 4, 5), (5, 6, 7), (7, 8, 6)]), [(0, 1), (2, 3)]);
+    }
+
+    #[test]
+    fn a_request_that_outlasted_the_restore_goes_back_once() {
+        // Sent before the last answers of the old store came, answered by the new one.
+        assert_eq!(back(&[(1, 2, 10), (3, 50, 4), (4, 5, 11), (60, 61, 5), (62, 63, 6)]), [(0, 1)]);
+    }
 }

@@ -5,7 +5,7 @@
 //! accounts for; values are unique, so that is proof that it took effect.
 
 use super::epochs::{Epoch, Sighting};
-use super::model::{Action, Change, Operation, Seen, WriteResult};
+use super::model::{Action, Change, Operation, Seen, WriteResult, is_ledgers};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One version of an object.
@@ -89,7 +89,8 @@ impl Versions {
 
     fn count(&mut self) {
         let mut changes: BTreeMap<u64, i64> = BTreeMap::new();
-        for (_, all) in self.by_key.iter().filter(|(key, _)| !self.residue.contains(key)) {
+        let counted = |key: &u64| is_ledgers(*key) && !self.residue.contains(key);
+        for (_, all) in self.by_key.iter().filter(|(key, _)| counted(key)) {
             let mut present = false;
             for version in all {
                 *changes.entry(version.revision).or_default() +=
@@ -120,7 +121,7 @@ impl Versions {
         all[..all.partition_point(|v| v.revision <= revision)].last()
     }
 
-    /// Objects in the state at `revision`, those of the residue not counted.
+    /// Objects of the ledger in the state at `revision`, those of the residue not counted.
     #[must_use]
     pub fn count_at(&self, revision: u64) -> u64 {
         let end = self.counts.partition_point(|(r, _)| *r <= revision);

@@ -7,8 +7,10 @@
 //! restored timeline below the last one that it delivered.
 
 use super::epochs::Run;
+use super::model::is_ledgers;
 use super::versions::Versions;
 use super::violation::{Rule, Violation};
+use crate::clock::MonoNs;
 use crate::history::record::{ClientKind, Event, EventRecord, Op, OpRecord, Outcome, Record};
 use crate::timeline::clients::ClientLog;
 use crate::timeline::truth::{Side, side};
@@ -57,7 +59,7 @@ pub fn check(run: &Run, logs: &[ClientLog]) -> Watches {
 fn order(versions: &Versions) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = versions
         .all()
-        .filter(|(key, _)| !versions.residue.contains(key))
+        .filter(|(key, _)| is_ledgers(*key) && !versions.residue.contains(key))
         .map(|(key, version)| (version.revision, key))
         .collect();
     all.sort_unstable();
@@ -90,12 +92,12 @@ impl Follower<'_> {
                 // A list that is not complete yet changes nothing.
                 let complete = self.lists.range((index, 0)..=(index, u64::MAX)).next().copied();
                 if let Some((_, revision)) = complete {
-                    self.start(index, op, revision);
+                    self.start(index, (op.call_ns, op.return_ns), revision);
                 }
             }
             (Op::EtcdRange { .. }, Outcome::Ok(answer)) => {
                 if let Some(revision) = answer.revision {
-                    self.start(index, op, revision);
+                    self.start(index, (op.call_ns, op.return_ns), revision);
                 }
             }
             (Op::Watch { from, .. }, Outcome::Ok(_)) => {
@@ -107,16 +109,16 @@ impl Follower<'_> {
                 self.position =
                     self.position.filter(|_| start > 0).map(|p| Position { revision: start, ..p });
             }
-            // Initial events come in no order of revisions, until a bookmark says that they are complete.
-            (Op::WatchList { .. }, _) => self.position = None,
+            // It begins with the objects there are, in no order of revisions, up to a bookmark.
+            (Op::WatchList { .. }, Outcome::Ok(_)) => self.position = None,
             _ => {}
         }
     }
 
-    fn start(&mut self, index: usize, op: &OpRecord, revision: u64) {
+    fn start(&mut self, index: usize, (call, ret): (MonoNs, MonoNs), revision: u64) {
         let epoch = match self.run.restored {
             None => Some(0),
-            Some((since, _)) => match side(crate::clock::MonoNs(since), op.call_ns, op.return_ns) {
+            Some((since, _)) => match side(MonoNs(since), call, ret) {
                 Side::Lost => Some(0),
                 Side::Restored => Some(1),
                 Side::Spanning => None,
@@ -130,15 +132,15 @@ impl Follower<'_> {
         let (key, revision) = match &event.event {
             Event::Put { id, revision } | Event::Delete { id, revision } => (Some(*id), *revision),
             Event::Bookmark { revision, initial_events_end: true } => {
-                // Only from here on are events in order.
-                let epoch = self.run.epoch_of(event.at_ns.0, None, *revision);
-                self.position = Some(Position { epoch, revision: *revision });
-                self.reached_by = index;
-                return;
+                return self.start(index, (event.at_ns, event.at_ns), *revision);
             }
             Event::Other { revision } | Event::Bookmark { revision, .. } => (None, *revision),
-            Event::Store { .. }
-            | Event::Error { .. }
+            Event::Store { revision, .. } => {
+                // A reflector's store is filled from a list of its own, which came before.
+                self.position = self.position.filter(|p| revision.is_some_and(|r| r == p.revision));
+                return;
+            }
+            Event::Error { .. }
             | Event::Ended { .. }
             | Event::Leading { .. }
             | Event::LeadingEnded { .. } => return,

@@ -7,7 +7,7 @@
 //! as any: the operations fit one order exactly if none gets stuck.
 
 use super::epochs::Epoch;
-use super::model::{Action, Change, Operation, RangeRead, Seen, WriteResult};
+use super::model::{Action, Change, Name, Operation, RangeRead, Seen, WriteResult, is_ledgers};
 use super::versions::{Version, Versions};
 use super::violation::{Rule, Violation};
 use std::collections::BTreeMap;
@@ -94,11 +94,12 @@ impl Witness<'_> {
 
     /// A write's revision, if it is higher than what had been reached before.
     fn ordered(&mut self, index: usize, key: u64, floor: Floor) -> Option<u64> {
+        let name = Name(key);
         // Nobody saw an unknown write's effect: that it had none explains everything.
         let revision = self.own_revision(index)?;
         if revision <= floor.revision {
             let what = format!(
-                "the write of object {key} took effect at revision {revision}, though {} had been reached before it was sent",
+                "the write of {name} took effect at revision {revision}, though {} had been reached before it was sent",
                 floor.revision
             );
             self.report(Rule::RevisionOrder, index, &floor.by.into_iter().collect::<Vec<_>>(), what);
@@ -108,6 +109,7 @@ impl Witness<'_> {
     }
 
     fn write(&mut self, index: usize, key: u64, change: Change, floor: Floor) -> Option<u64> {
+        let name = Name(key);
         let revision = self.ordered(index, key, floor)?;
         let before = self.versions.at(key, revision - 1);
         let there = before.filter(|v| v.present);
@@ -119,10 +121,10 @@ impl Witness<'_> {
         if !holds {
             let what = match there {
                 Some(v) => format!(
-                    "the write of object {key} took effect at revision {revision} on a condition that revision {} contradicts",
+                    "the write of {name} took effect at revision {revision} on a condition that revision {} contradicts",
                     v.revision
                 ),
-                None => format!("object {key} was changed at revision {revision} without being there"),
+                None => format!("{name} was changed at revision {revision} without being there"),
             };
             let records = before.and_then(|v| v.written_by).into_iter().collect::<Vec<_>>();
             self.report(Rule::Condition, index, &records, what);
@@ -131,6 +133,7 @@ impl Witness<'_> {
     }
 
     fn conflict(&mut self, index: usize, key: u64, change: Change, floor: Floor) -> Option<u64> {
+        let name = Name(key);
         let refuses = |version: Option<&Version>| {
             let there = version.filter(|v| v.present);
             match change {
@@ -141,13 +144,14 @@ impl Witness<'_> {
         };
         let placed = self.lowest(key, floor, refuses);
         if placed.is_none() {
-            let what = format!("a write of object {key} was refused, though its condition held");
+            let what = format!("a write of {name} was refused, though its condition held");
             self.contradicted(Rule::Condition, index, key, floor, what);
         }
         placed
     }
 
     fn read(&mut self, index: usize, key: u64, seen: Seen, floor: Floor) -> Option<u64> {
+        let name = Name(key);
         let shows = |version: Option<&Version>| match (version.filter(|v| v.present), seen) {
             (None, Seen::Absent) | (Some(_), Seen::Present(None)) => true,
             (Some(version), Seen::Present(Some(revision))) => version.revision == revision,
@@ -156,10 +160,10 @@ impl Witness<'_> {
         let placed = self.lowest(key, floor, shows);
         if placed.is_none() {
             let what = match seen {
-                Seen::Absent => format!("object {key} was not found, though it was there"),
-                Seen::Present(None) => format!("object {key} was found, though it was not there"),
+                Seen::Absent => format!("{name} was not found, though it was there"),
+                Seen::Present(None) => format!("{name} was found, though it was not there"),
                 Seen::Present(Some(revision)) => format!(
-                    "object {key} was found at revision {revision}, which was not its version when it was read"
+                    "{name} was found at revision {revision}, which was not its version when it was read"
                 ),
             };
             self.contradicted(Rule::Read, index, key, floor, what);
@@ -247,7 +251,7 @@ pub fn differs(range: &RangeRead, versions: &Versions) -> Option<(String, Option
     let (key, revision) = versions
         .state_at(range.at)
         .into_iter()
-        .find(|(key, _)| judged(key) && range.seen(*key) == Seen::Absent)?;
+        .find(|(key, _)| judged(key) && is_ledgers(*key) && range.seen(*key) == Seen::Absent)?;
     let what =
         format!("the read at revision {} lacks object {key}, written at revision {revision}", range.at);
     Some((what, versions.at(key, range.at).and_then(|v| v.written_by)))
