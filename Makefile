@@ -2,7 +2,7 @@
 K8S ?=
 SCENARIO ?= scenarios/etcd/restore-without-bump.yaml
 
-.PHONY: build drill test lint soak bench fuzz
+.PHONY: build drill test lint soak matrix bench fuzz
 
 build:
 	ci/packages.sh build
@@ -22,9 +22,13 @@ lint:
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
 
-# Each scenario five times with real durations on every pinned version; writes reports/soak/.
+# Each scenario five times with real durations; writes reports/soak/.
 soak:
 	ci/soak.sh
+
+# What each client sees after a restore, predicted and seen, by procedure and version; writes docs/track-record.md.
+matrix:
+	ci/matrix.sh
 
 # Start-up of an embedded cluster beside a bare script that starts the same binaries, the snapshot reader beside
 # etcdutl, and hashing beside openssl.

@@ -1,4 +1,4 @@
-# Sourced: what a drill file says about its own outcome.
+# Sourced: what a drill file says about its own outcome, and on which versions it is run.
 
 # The verdict in `metadata.expectedVerdict`: pass or fail.
 expected_verdict() {
@@ -17,4 +17,12 @@ expected_code() {
 # Whether the drill declares the profile `fast`.
 has_fast_profile() {
   sed -n '/^  profiles:/,/^  [a-z]/p' "$1" | grep -q '^    fast:'
+}
+
+# Whether a scenario is run on every pinned version; the others are run on the newest.
+is_everywhere() {
+  case "$1" in
+    scenarios/etcd/restore-without-bump.yaml | scenarios/etcd/restore-bump-and-mark.yaml) return 0 ;;
+    *) return 1 ;;
+  esac
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# `make soak`: each scenario five times with real durations on every pinned version.
+# `make soak`: each scenario five times with real durations, on the newest pinned version or on all of them
+# (ci/expected.sh says which).
 # Writes reports/soak/soak.json and reports/soak/soak.md; fails when a run misses the verdict that its file expects.
 #   ROUNDS=5
-#   VERSIONS="v1.37.2"   instead of every pinned one
+#   VERSIONS="v1.37.2"   for every scenario, instead
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/expected.sh
@@ -12,15 +13,18 @@ export PATH="$PATH:/usr/sbin:/sbin"
 ci/packages.sh test
 cargo build --release --locked
 exe="$PWD/target/release/quakeproof"
-versions="${VERSIONS:-$("$exe" toolchain list --json | jq -r '[.releases[].forKubernetes] | unique | .[]')}"
+pinned="$("$exe" toolchain list --json | jq -r '[.releases[].forKubernetes] | unique | .[]')"
+newest="$(sort -V <<<"$pinned" | tail -n 1)"
 # shellcheck disable=SC2086 # a list of words
-"$exe" toolchain provide $versions >&2
+"$exe" toolchain provide ${VERSIONS:-$pinned} >&2
 work="target/soak"
 rm -rf "$work"
 mkdir -p "$work" reports/soak
 : >"$work/runs.jsonl"
 
 while IFS= read -r file; do
+  versions="${VERSIONS:-$newest}"
+  ! is_everywhere "$file" || versions="${VERSIONS:-$pinned}"
   for version in $versions; do
     for round in $(seq "$rounds"); do
       name="$(basename "$file" .yaml)"

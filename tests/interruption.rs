@@ -23,3 +23,5 @@ mod skip;
 mod space;
 #[path = "interruption/truth.rs"]
 mod truth;
+#[path = "interruption/unfit.rs"]
+mod unfit;

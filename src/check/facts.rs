@@ -80,6 +80,13 @@ pub struct EtcdRestoreFacts {
 pub struct SnapshotFacts {
     /// Revision in the file.
     pub revision: u64,
+    /// Keys that exist at that revision; `null`: the journal does not tell.
+    #[serde(default)]
+    pub keys: Option<u64>,
+    /// The SHA-256 digest that etcd appended is that of the file; `null`: the file has none, as a copy of
+    /// a database, or the journal does not tell.
+    #[serde(default)]
+    pub sha256_ok: Option<bool>,
     /// Size of the file.
     pub size_bytes: u64,
     /// When it was saved: the return of the call.
@@ -234,6 +241,8 @@ pub fn etcd_restore(judge: &Judge) -> Option<(EtcdRestoreFacts, Vec<PredictionOu
         cluster: judge.input.plan.cluster.name.clone(),
         snapshot: snapshot.zip(taken_at).map(|(s, taken_at)| SnapshotFacts {
             revision: s.revision,
+            keys: s.keys,
+            sha256_ok: s.sha256_ok,
             size_bytes: s.size_bytes,
             taken_at,
         }),

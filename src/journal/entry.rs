@@ -293,15 +293,21 @@ pub enum Fact {
         name: String,
         /// Member it was taken from.
         member: ComponentId,
-        /// Revision according to `etcdutl snapshot status`.
+        /// Revision in the file, as `etcdutl snapshot status` counts.
         revision: u64,
+        /// Keys that exist at that revision.
+        #[serde(default)]
+        keys: Option<u64>,
+        /// The digest that etcd appended is that of the file; `null`: it has none, or none was looked for.
+        #[serde(default)]
+        sha256_ok: Option<bool>,
         /// Size of the file.
         size_bytes: u64,
         /// SHA-256 of the file; the file itself stays outside the evidence.
         sha256: String,
-        /// `etcdctl snapshot save` was called.
+        /// Saving began.
         call_ns: MonoNs,
-        /// It returned.
+        /// It ended.
         return_ns: MonoNs,
     },
     /// etcd's revision, read by a linearizable range just before the loss.

@@ -8,6 +8,7 @@ mod end;
 mod hold;
 mod observe;
 mod restore_snapshot;
+mod snapshot_file;
 mod take_snapshot;
 
 use crate::agent::undo::InjectionId;
@@ -71,6 +72,8 @@ pub struct Snapshot {
     pub file: String,
     /// Its revision.
     pub revision: u64,
+    /// SHA-256 of the file.
+    pub sha256: String,
 }
 
 /// Why a step failed.

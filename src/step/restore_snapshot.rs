@@ -5,18 +5,14 @@
 //! and putting the old data back would be a second rollback.
 
 use super::spec::{ClusterToken, EncryptionKey, RestoreSnapshot};
-use super::take_snapshot::succeeded;
-use super::{StepContext, StepError};
+use super::take_snapshot::{read, succeeded};
+use super::{Snapshot, StepContext, StepError};
 use crate::fault::lose_etcd::key_slot;
 use crate::journal::entry::{Fact, JournalEvent};
 use crate::plan::PlannedStep;
 use crate::provider::component::{ComponentId, DataSlot, Role, StopMethod, Tool, ToolRun};
 use crate::runner::injection;
 use std::collections::BTreeMap;
-use std::time::Duration;
-
-/// How long a restored etcd or a restarted API server may take to answer.
-const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Restores, starts, restarts what the drill asks for, and reports the new revision.
 pub(super) async fn execute(
@@ -32,6 +28,7 @@ pub(super) async fn execute(
         source: format!("step {} began", planned.index),
     };
     ctx.journalist.record(mark("restoreCommand")).await?;
+    let snapshot = fit_snapshot(step, ctx).await?;
     let restarted = components_to_restart(step, ctx);
     injection::still_leased(ctx).await?;
     let control = ctx.cluster.control();
@@ -40,12 +37,6 @@ pub(super) async fn execute(
     }
     take_keys(step, restarted.keys(), ctx).await?;
     let members = ctx.components(Role::Etcd);
-    let snapshot = ctx
-        .memory
-        .snapshots
-        .get(&step.from)
-        .cloned()
-        .ok_or_else(|| StepError::NotSeen(format!("no snapshot named `{}` was taken", step.from)))?;
     let highest = ctx.memory.lost_at_revision.max(ctx.journalist.observations.borrow().max_revision());
     let bump = step.bump_revision.amount(snapshot.revision, highest).map_err(StepError::NotSeen)?;
     let token = match step.cluster_token {
@@ -54,7 +45,9 @@ pub(super) async fn execute(
     };
     for member in &members {
         ctx.go_on()?;
-        restore_member(member, &Restoring { file: &snapshot.file, bump, token: &token }, ctx).await?;
+        let skip_hash_check = step.skip_hash_check;
+        let restoring = Restoring { file: &snapshot.file, bump, token: &token, skip_hash_check };
+        restore_member(member, &restoring, ctx).await?;
     }
     let restored_ns = ctx.clock.mono();
     ctx.go_on()?;
@@ -64,7 +57,11 @@ pub(super) async fn execute(
     }
     let view = ctx.view.clone();
     for member in &members {
-        injection::await_look(ctx, READY_WITHIN, || view.etcd_healthy(member)).await?;
+        comes_back(
+            member,
+            step,
+            injection::await_look(ctx, step.ready_within.0, || view.etcd_healthy(member)).await,
+        )?;
     }
     let state = ctx.view.etcd_state(&members[0]).await.map_err(StepError::NotSeen)?;
     for component in restarted.keys() {
@@ -74,7 +71,11 @@ pub(super) async fn execute(
     let awaited = step.encryption_key == EncryptionKey::Present;
     let api_servers = ctx.components(Role::KubeApiserver);
     for component in restarted.keys().filter(|c| awaited && api_servers.contains(c)) {
-        injection::await_look(ctx, READY_WITHIN, || view.api_ready(component)).await?;
+        comes_back(
+            component,
+            step,
+            injection::await_look(ctx, step.ready_within.0, || view.api_ready(component)).await,
+        )?;
     }
     injection::ended_by(planned, ctx).await?;
     let fact = Fact::Restored {
@@ -89,6 +90,32 @@ pub(super) async fn execute(
     ctx.fact(fact).await?;
     ctx.journalist.forget_streaks(ctx.clock.mono());
     Ok(())
+}
+
+/// Says of a component that was not seen to be ready which one it is, and for how long it was awaited.
+fn comes_back(
+    component: &ComponentId,
+    step: &RestoreSnapshot,
+    seen: Result<(), StepError>,
+) -> Result<(), StepError> {
+    seen.map_err(|error| match error {
+        StepError::NotSeen(last) => StepError::NotSeen(format!(
+            "{component} did not come back within {} (`readyWithin`) of its start; last seen: {last}\n  hint: its log is \
+             in the evidence",
+            step.ready_within
+        )),
+        other => other,
+    })
+}
+
+/// The snapshot, once its file is known to be fit: before anything is stopped for it.
+async fn fit_snapshot(step: &RestoreSnapshot, ctx: &StepContext) -> Result<Snapshot, StepError> {
+    let taken = ctx.memory.snapshots.get(&step.from);
+    let taken =
+        taken.ok_or_else(|| StepError::NotSeen(format!("no snapshot named `{}` was taken", step.from)))?;
+    let found = read(ctx.cluster.private_file(&taken.file)).await?;
+    found.fit(taken, step, &ctx.plan.cluster.versions.etcd).map_err(StepError::NotSeen)?;
+    Ok(taken.clone())
 }
 
 fn components_to_restart(step: &RestoreSnapshot, ctx: &StepContext) -> BTreeMap<ComponentId, StopMethod> {
@@ -125,6 +152,8 @@ struct Restoring<'a> {
     bump: Option<u64>,
     /// Cluster token.
     token: &'a str,
+    /// The file has no digest, and need not have one.
+    skip_hash_check: bool,
 }
 
 /// `etcdutl snapshot restore` into a directory of its own, which then takes the place of the lost one.
@@ -151,6 +180,9 @@ async fn restore_member(
     ];
     if let Some(amount) = restoring.bump {
         args.extend(["--bump-revision".to_owned(), amount.to_string(), "--mark-compacted".to_owned()]);
+    }
+    if restoring.skip_hash_check {
+        args.push("--skip-hash-check".to_owned());
     }
     let control = ctx.cluster.control();
     let run = ToolRun { component: member.clone(), tool: Tool::Etcdutl, args };

@@ -6,13 +6,28 @@ use crate::drill::values::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Saves an etcd snapshot with the `etcdctl` of the running version.
+/// Saves an etcd snapshot from the first member, and verifies it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TakeSnapshot {
     /// Name by which later steps refer to the snapshot.
     #[serde(rename = "as")]
     pub name: String,
+    /// How it is saved.
+    #[serde(default)]
+    pub method: SnapshotMethod,
+}
+
+/// How a snapshot is saved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SnapshotMethod {
+    /// `etcdctl snapshot save` of the running version: the server appends a SHA-256 digest.
+    #[default]
+    Save,
+    /// A copy of the running member's database file, as a backup of its disk has it: without a digest,
+    /// and without what is only in the write-ahead log yet.
+    CopyDatabase,
 }
 
 /// Lets the clients run for a while.
@@ -45,6 +60,18 @@ pub struct RestoreSnapshot {
     /// but `present` is part of the fault, and takes API servers that are restarted.
     #[serde(default)]
     pub encryption_key: EncryptionKey,
+    /// Restore a copy of a database, which has no digest: nothing shows that its values are what etcd wrote.
+    #[serde(default)]
+    pub skip_hash_check: bool,
+    /// How long each restored member, and then each restarted API server, may take to answer.
+    #[serde(default = "RestoreSnapshot::default_ready_within")]
+    pub ready_within: Span,
+}
+
+impl RestoreSnapshot {
+    fn default_ready_within() -> Span {
+        Span::secs(60)
+    }
 }
 
 /// The key with which API servers are started again after a restore.

@@ -1,51 +1,80 @@
-//! `takeSnapshot`: saves an etcd snapshot, outside the evidence.
+//! `takeSnapshot`: saves an etcd snapshot, outside the evidence, and verifies it.
 
-use super::spec::TakeSnapshot;
+use super::snapshot_file::SnapshotFile;
+use super::spec::{SnapshotMethod, TakeSnapshot};
 use super::{Snapshot, StepContext, StepError};
-use crate::digest::sha256_of_file;
 use crate::journal::entry::Fact;
-use crate::provider::component::{Role, Tool, ToolOutput, ToolRun};
-use serde::Deserialize;
+use crate::provider::component::{ComponentId, DataSlot, Role, Tool, ToolOutput, ToolRun};
+use std::path::{Path, PathBuf};
 
-/// What `etcdutl snapshot status -w json` says, as far as it is used here.
-#[derive(Deserialize)]
-struct Status {
-    revision: u64,
-}
+/// How often a database is copied that etcd wrote to meanwhile.
+const COPIES: usize = 10;
 
-/// Saves a snapshot from the first member and reads its revision back from the file.
+/// Saves a snapshot from the first member and reads it back.
 pub(super) async fn execute(step: &TakeSnapshot, ctx: &mut StepContext) -> Result<(), StepError> {
     let members = ctx.components(Role::Etcd);
     let member =
         members.first().ok_or_else(|| StepError::NotSeen("the cluster has no etcd member".to_owned()))?;
     let file = format!("{}-{}.db", ctx.run, step.name);
-    let placeholder = format!("{{file:{file}}}");
-    let tool = |tool, args: &[&str]| ToolRun {
-        component: member.clone(),
-        tool,
-        args: args.iter().map(|a| (*a).to_owned()).collect(),
-    };
-    let control = ctx.cluster.control();
-    let call_ns = ctx.clock.mono();
-    let saved = control.run_tool(&tool(Tool::Etcdctl, &["snapshot", "save", &placeholder])).await?;
-    succeeded("etcdctl snapshot save", &saved)?;
-    let return_ns = ctx.clock.mono();
-    ctx.go_on()?;
-    let status =
-        control.run_tool(&tool(Tool::Etcdutl, &["snapshot", "status", &placeholder, "-w", "json"])).await?;
-    succeeded("etcdutl snapshot status", &status)?;
-    let status: Status = serde_json::from_str(&status.stdout)
-        .map_err(|e| StepError::NotSeen(format!("`etcdutl snapshot status` did not answer in JSON: {e}")))?;
     let path = ctx.cluster.private_file(&file);
-    let (size_bytes, sha256) = tokio::task::spawn_blocking(move || sha256_of_file(&path))
-        .await
-        .map_err(|e| StepError::NotSeen(e.to_string()))?
-        .map_err(|e| StepError::NotSeen(format!("the snapshot file can't be read: {e}")))?;
-    let (name, member) = (step.name.clone(), member.clone());
-    let revision = status.revision;
-    ctx.fact(Fact::SnapshotTaken { name, member, revision, size_bytes, sha256, call_ns, return_ns }).await?;
-    ctx.memory.snapshots.insert(step.name.clone(), Snapshot { file, revision });
+    let call_ns = ctx.clock.mono();
+    let (found, return_ns) = match step.method {
+        SnapshotMethod::Save => {
+            save(member, &file, ctx).await?;
+            let return_ns = ctx.clock.mono();
+            ctx.go_on()?;
+            (read(path).await?, return_ns)
+        }
+        SnapshotMethod::CopyDatabase => (copy(member, &path, ctx).await?, ctx.clock.mono()),
+    };
+    let fact = Fact::SnapshotTaken {
+        name: step.name.clone(),
+        member: member.clone(),
+        revision: found.revision,
+        keys: Some(found.keys),
+        sha256_ok: found.has_digest.then_some(true),
+        size_bytes: found.size_bytes,
+        sha256: found.sha256.clone(),
+        call_ns,
+        return_ns,
+    };
+    ctx.fact(fact).await?;
+    let snapshot = Snapshot { file, revision: found.revision, sha256: found.sha256 };
+    ctx.memory.snapshots.insert(step.name.clone(), snapshot);
     Ok(())
+}
+
+async fn save(member: &ComponentId, file: &str, ctx: &StepContext) -> Result<(), StepError> {
+    let args = ["snapshot", "save", &format!("{{file:{file}}}")].map(str::to_owned).to_vec();
+    let run = ToolRun { component: member.clone(), tool: Tool::Etcdctl, args };
+    succeeded("etcdctl snapshot save", &ctx.cluster.control().run_tool(&run).await?)
+}
+
+/// Copies the database, and again where etcd was writing to it: such a copy shows as damaged.
+async fn copy(member: &ComponentId, to: &Path, ctx: &StepContext) -> Result<SnapshotFile, StepError> {
+    let data = ctx.cluster.control().data_dir(member, &DataSlot::InUse).await?;
+    let data = data.ok_or_else(|| StepError::NotSeen(format!("{member} has no data directory")))?;
+    let database = data.join("member/snap/db");
+    let mut torn = None;
+    for _ in 0..COPIES {
+        ctx.go_on()?;
+        tokio::fs::copy(&database, to).await.map_err(|error| {
+            StepError::NotSeen(format!("the database of {member} can't be copied: {error}"))
+        })?;
+        match read(to.to_owned()).await {
+            Ok(found) => return Ok(found),
+            Err(error) => torn = Some(error),
+        }
+    }
+    Err(torn.unwrap_or_else(|| StepError::NotSeen(format!("the database of {member} was not copied"))))
+}
+
+/// Reads a private file where it may take its time.
+pub(super) async fn read(path: PathBuf) -> Result<SnapshotFile, StepError> {
+    tokio::task::spawn_blocking(move || SnapshotFile::read(&path))
+        .await
+        .map_err(|error| StepError::NotSeen(error.to_string()))?
+        .map_err(StepError::NotSeen)
 }
 
 /// Turns a bad exit into an error that carries what the tool said.

@@ -77,6 +77,10 @@ pub struct SnapshotTaken {
     pub name: String,
     /// Revision in the file.
     pub revision: u64,
+    /// Keys in the file.
+    pub keys: Option<u64>,
+    /// The file's digest is right; `None`: it has none, or nobody looked.
+    pub sha256_ok: Option<bool>,
     /// Size of the file.
     pub size_bytes: u64,
     /// The call that saved it.
@@ -186,10 +190,14 @@ impl Boundaries {
 
     fn read_fact(&mut self, fact: &Fact, moment: Moment) {
         match fact {
-            Fact::SnapshotTaken { name, revision, size_bytes, call_ns, return_ns, .. } => {
+            Fact::SnapshotTaken {
+                name, revision, keys, sha256_ok, size_bytes, call_ns, return_ns, ..
+            } => {
                 self.snapshots.push(SnapshotTaken {
                     name: name.clone(),
                     revision: *revision,
+                    keys: *keys,
+                    sha256_ok: *sha256_ok,
                     size_bytes: *size_bytes,
                     call_ns: *call_ns,
                     return_ns: *return_ns,

@@ -378,6 +378,8 @@ impl World {
                         name: "backup".to_owned(),
                         member: etcd.clone(),
                         revision: self.snapshot_revision(),
+                        keys: Some(100),
+                        sha256_ok: Some(true),
                         size_bytes: 20_480,
                         sha256: "00".repeat(32),
                         call_ns: MonoNs(self.snapshot_at() * MS),

@@ -1,10 +1,12 @@
 //! `ComponentControl` over a fake cluster's file.
 
-use super::state::{FakeComponent, FakeOperation, FakeState, IN_USE, RESTORED, REVISION};
+use super::state::{FakeComponent, FakeOperation, FakeState, IN_USE, RESTORED};
+use flate2::read::GzDecoder;
 use quakeproof::provider::component::{
     ComponentControl, ComponentId, ComponentState, ComponentStatus, ControlError, Controlled, DataSlot, Role,
     StopMethod, Tool, ToolOutput, ToolRun,
 };
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,6 +27,15 @@ pub fn label(slot: &DataSlot) -> &str {
 
 fn failed(what: &str, reason: &str) -> ControlError {
     ControlError::Failed { what: what.to_owned(), reason: reason.to_owned() }
+}
+
+/// A snapshot that a real etcd made, of revision [`super::state::REVISION`].
+fn snapshot() -> Vec<u8> {
+    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/snapshot/etcd-3.7.3.db.gz");
+    let mut bytes = Vec::new();
+    let packed = std::fs::File::open(packed).expect("the file is in the repository");
+    GzDecoder::new(packed).read_to_end(&mut bytes).expect("it is a gzip file");
+    bytes
 }
 
 impl FakeControl {
@@ -183,8 +194,8 @@ impl ComponentControl for FakeControl {
         })
     }
 
-    /// Knows `etcdctl snapshot save FILE`, `etcdutl snapshot status FILE`, and `etcdutl
-    /// snapshot restore FILE --data-dir {data:LABEL}`. Files hold a timeline's name.
+    /// Knows `etcdctl snapshot save FILE`, and `etcdutl snapshot restore FILE --data-dir {data:LABEL}`.
+    /// What is saved is always the same snapshot of a real etcd.
     fn run_tool<'a>(&'a self, run: &'a ToolRun) -> Controlled<'a, ToolOutput> {
         Box::pin(async move {
             let answer =
@@ -196,19 +207,12 @@ impl ComponentControl for FakeControl {
                 name.map_or_else(|| PathBuf::from(named), |n| self.dir.join(n))
             };
             if let (Tool::Etcdctl, Some(saved)) = (run.tool, after("save")) {
-                let Some(timeline) = FakeState::read(&self.dir).served().map(str::to_owned) else {
+                if FakeState::read(&self.dir).served().is_none() {
                     return Ok(answer(1, String::new(), "etcd does not answer"));
-                };
-                std::fs::write(file(saved), timeline)
+                }
+                std::fs::write(file(saved), snapshot())
                     .map_err(|e| failed("save a snapshot", &e.to_string()))?;
                 return Ok(answer(0, String::new(), ""));
-            }
-            if let (Tool::Etcdutl, Some(looked_at)) = (run.tool, after("status")) {
-                let there = file(looked_at).exists();
-                let status = format!(
-                    r#"{{"hash":1,"revision":{REVISION},"totalKey":10,"totalSize":4096,"version":"3.7.0"}}"#
-                );
-                return Ok(if there { answer(0, status, "") } else { answer(1, String::new(), "no file") });
             }
             let data =
                 words.iter().find_map(|w| w.split_once("{data:").map(|(_, rest)| rest.trim_end_matches('}')));

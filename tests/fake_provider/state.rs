@@ -20,7 +20,7 @@ pub const ORIGINAL: &str = "original";
 pub const RESTORED: &str = "restored";
 
 /// Revision of every timeline of a fake cluster: nobody writes to one.
-pub const REVISION: u64 = 100;
+pub const REVISION: u64 = 12;
 
 /// Everything that a fault can change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

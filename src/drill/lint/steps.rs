@@ -5,7 +5,7 @@ use super::super::suggest;
 use super::{Lint, step_key, step_path};
 use crate::fault::lose_members::MemberLoss;
 use crate::step::restart::Which;
-use crate::step::spec::{EncryptionKey, End, RestoreSnapshot, Until};
+use crate::step::spec::{EncryptionKey, End, RestoreSnapshot, SnapshotMethod, Until};
 
 pub(super) fn check(lint: &mut Lint<'_>) {
     let mut state = State::default();
@@ -17,7 +17,7 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                     let help = "move it before `loseEtcd`";
                     lint.error(&path, "no snapshot can be taken while etcd is lost", help);
                 }
-                if state.snapshots.contains(&s.name.as_str()) {
+                if state.taken(&s.name).is_some() {
                     let title = format!("a snapshot named `{}` was taken above", s.name);
                     lint.error(&path, title, "give each snapshot its own name");
                 }
@@ -25,7 +25,7 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                     let title = format!("snapshot name `{}` is not usable", s.name);
                     lint.error(&path, title, "use letters, digits and dashes");
                 }
-                state.snapshots.push(&s.name);
+                state.snapshots.push((&s.name, s.method));
             }
             Step::LoseEtcd(_) => {
                 if state.lost.is_some() {
@@ -87,7 +87,7 @@ fn members(lint: &mut Lint<'_>, i: usize, step: &Step, fault: &MemberLoss) {
 /// What the steps so far have done.
 #[derive(Default)]
 struct State<'a> {
-    snapshots: Vec<&'a str>,
+    snapshots: Vec<(&'a str, SnapshotMethod)>,
     lost: Option<usize>,
     restored: bool,
     /// Faults that are not ended, each with its key.
@@ -95,6 +95,10 @@ struct State<'a> {
 }
 
 impl State<'_> {
+    fn taken(&self, name: &str) -> Option<SnapshotMethod> {
+        self.snapshots.iter().find(|(taken, _)| *taken == name).map(|(_, method)| *method)
+    }
+
     fn begin(&mut self, lint: &mut Lint<'_>, i: usize, step: &Step) {
         let key = step_key(step);
         let path = format!("spec.steps[{i}].{key}");
@@ -130,10 +134,24 @@ fn restore(lint: &mut Lint<'_>, state: &mut State<'_>, i: usize, step: &Step, s:
     }
     state.open.retain(|(_, kind)| *kind != "loseEtcd");
     state.restored = true;
-    if !state.snapshots.contains(&s.from.as_str()) {
-        let help = suggest::hint(&s.from, "snapshots taken before", &state.snapshots)
-            .unwrap_or_else(|| format!("add `- takeSnapshot: {{as: {}}}` before `loseEtcd`", s.from));
-        lint.error(&from, format!("no earlier step takes a snapshot named `{}`", s.from), help);
+    match (state.taken(&s.from), s.skip_hash_check) {
+        (None, _) => {
+            let names: Vec<&str> = state.snapshots.iter().map(|(name, _)| *name).collect();
+            let help = suggest::hint(&s.from, "snapshots taken before", &names)
+                .unwrap_or_else(|| format!("add `- takeSnapshot: {{as: {}}}` before `loseEtcd`", s.from));
+            lint.error(&from, format!("no earlier step takes a snapshot named `{}`", s.from), help);
+        }
+        (Some(SnapshotMethod::CopyDatabase), false) => {
+            let title =
+                format!("`{}` is a copy of a database: it has no digest, and etcdutl refuses it", s.from);
+            let help = "take it with `method: save`, or accept that nothing shows it to be whole: `skipHashCheck: true`";
+            lint.error(&from, title, help);
+        }
+        (Some(SnapshotMethod::Save), true) => {
+            let title = format!("`{}` has a digest, which `skipHashCheck` leaves unchecked", s.from);
+            lint.warning(&step_path(i, step, "skipHashCheck"), title, "leave `skipHashCheck` out");
+        }
+        (Some(_), _) => {}
     }
     restarts(lint, i, step, s);
     key(lint, i, step, s);

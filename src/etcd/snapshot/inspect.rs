@@ -359,7 +359,7 @@ fn warnings(opened: &Opened<'_>, facts: &Facts, kind: Kind) -> Vec<String> {
         ),
     }
     for (what, version) in [("storage", &facts.storage_version), ("cluster", &facts.cluster_version)] {
-        if let Some(version) = version.as_ref().filter(|version| newer_than_known(version)) {
+        if let Some(version) = version.as_ref().filter(|version| is_newer(version, NEWEST_KNOWN)) {
             warnings.push(format!(
                 "its {what} version {version} is newer than {NEWEST_KNOWN}, the newest that is known here: restore \
                  it with that version's etcdutl, and look for a newer quakeproof"
@@ -370,10 +370,12 @@ fn warnings(opened: &Opened<'_>, facts: &Facts, kind: Kind) -> Vec<String> {
     warnings
 }
 
-fn newer_than_known(version: &str) -> bool {
+/// Whether a version is of a newer minor release than another; patches keep the format.
+#[must_use]
+pub fn is_newer(version: &str, than: &str) -> bool {
     let parts = |text: &str| {
-        let mut numbers = text.split('.').map(|part| part.parse::<u64>().ok());
+        let mut numbers = text.trim_start_matches('v').split('.').map(|part| part.parse::<u64>().ok());
         numbers.next().flatten().zip(numbers.next().flatten())
     };
-    parts(version) > parts(NEWEST_KNOWN)
+    parts(version) > parts(than)
 }

@@ -34,7 +34,7 @@ mod view;
 
 pub use diff::{Change, Difference, DifferentKey, Which, diff};
 pub use error::{Damage, SnapshotError};
-pub use inspect::{Inspection, Kind, NEWEST_KNOWN, inspect, inspect_here};
+pub use inspect::{Inspection, Kind, NEWEST_KNOWN, inspect, inspect_here, is_newer};
 pub use keys::{KeyRow, Listing, ListingError, Selection, keys};
 pub use meta::MAX_BYTES;
 pub use text::Bytes;

@@ -381,9 +381,11 @@ fn loss(report: &Report, f: &EtcdRestoreFacts, zero: u64) -> LossView {
         rows.push((
             "Snapshot",
             format!(
-                "revision {}, {}, taken {}",
+                "revision {}, {}{}, {}, taken {}",
                 s.revision,
+                s.keys.map_or(String::new(), |keys| format!("{keys} keys, ")),
                 figure::size(s.size_bytes),
+                if s.sha256_ok == Some(true) { "digest right" } else { "no digest checked" },
                 s.taken_at
                     .at
                     .as_ref()

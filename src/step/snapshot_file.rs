@@ -1,0 +1,168 @@
+//! Whether a snapshot file is fit to be restored: looked at when it is taken, and once more when it is needed.
+
+use super::Snapshot;
+use super::spec::RestoreSnapshot;
+use crate::digest::sha256_of_file;
+use crate::etcd::snapshot::map::map;
+use crate::etcd::snapshot::{Kind, Raw, is_newer, verify};
+use crate::regular_file;
+use std::path::Path;
+
+/// What is in a file that passed every check that it can be put to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SnapshotFile {
+    /// Revision of the last entry.
+    pub revision: u64,
+    /// Keys that exist.
+    pub keys: u64,
+    /// It ends with a digest, which is right; a raw database has none.
+    pub has_digest: bool,
+    /// Version of the storage; none before etcd 3.6.
+    storage_version: Option<String>,
+    /// Size of the file.
+    pub size_bytes: u64,
+    /// SHA-256 of the whole file.
+    pub sha256: String,
+}
+
+impl SnapshotFile {
+    /// Reads all of it.
+    ///
+    /// # Errors
+    /// When it can't be read, its digest is wrong, or its structure is damaged: with page and offset.
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let unreadable = |error: std::io::Error| format!("the snapshot file can't be read: {error}");
+        let (size_bytes, sha256) = sha256_of_file(path).map_err(unreadable)?;
+        let bytes = regular_file::open(path).and_then(map).map_err(unreadable)?;
+        let verification = verify(&bytes, Raw::Accepted);
+        let failed = verification.checks.iter().filter(|check| !check.ok).map(|check| check.detail.clone());
+        let failed: Vec<String> = failed.collect();
+        match verification.inspection {
+            Some(found) if failed.is_empty() => Ok(Self {
+                revision: u64::try_from(found.status.revision).unwrap_or_default(),
+                keys: found.live_keys,
+                has_digest: found.kind == Kind::Snapshot,
+                storage_version: found.status.version,
+                size_bytes,
+                sha256,
+            }),
+            _ => Err(format!("the snapshot is damaged: {}", failed.join("; "))),
+        }
+    }
+
+    /// Whether a restore may use it: it is the file that was taken, and made for a tool no newer than this one.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn fit(&self, taken: &Snapshot, step: &RestoreSnapshot, etcdutl: &str) -> Result<(), String> {
+        if self.sha256 != taken.sha256 {
+            return Err(format!(
+                "the file is not the snapshot `{}` that was taken: its SHA-256 is {}, that of the snapshot {}, its \
+                 revision {}, that of the snapshot {}\n  hint: something else wrote to the run's private files",
+                step.from, self.sha256, taken.sha256, self.revision, taken.revision
+            ));
+        }
+        if !self.has_digest && !step.skip_hash_check {
+            return Err(format!(
+                "the snapshot `{}` has no digest, so nothing shows that its values are what etcd wrote\n  hint: take it \
+                 with `method: save`, or accept it with `skipHashCheck: true`",
+                step.from
+            ));
+        }
+        match &self.storage_version {
+            Some(version) if is_newer(version, etcdutl) => Err(format!(
+                "the snapshot's storage version is {version}, newer than etcdutl {etcdutl}, which would have to restore \
+                 it\n  hint: restore it with the etcdutl of the version that it comes from"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::step::spec::RestoreSnapshot;
+    use flate2::read::GzDecoder;
+    use std::fs;
+    use std::io::Read;
+
+    /// A snapshot that a real etcd made.
+    fn real(name: &str) -> Vec<u8> {
+        let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/snapshot").join(name);
+        let mut bytes = Vec::new();
+        GzDecoder::new(fs::File::open(packed).unwrap()).read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<SnapshotFile, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("snapshot.db");
+        fs::write(&path, bytes).unwrap();
+        SnapshotFile::read(&path)
+    }
+
+    fn taken(file: &SnapshotFile) -> Snapshot {
+        Snapshot { file: "snapshot.db".to_owned(), revision: file.revision, sha256: file.sha256.clone() }
+    }
+
+    fn step(skip_hash_check: bool) -> RestoreSnapshot {
+        serde_json::from_value(serde_json::json!({"from": "backup", "skipHashCheck": skip_hash_check}))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_snapshot_is_fit_for_the_tool_of_its_own_version() {
+        for (name, version) in [("etcd-3.7.3.db.gz", "v3.7.3"), ("etcd-3.5.21.db.gz", "v3.5.21")] {
+            let file = read(&real(name)).unwrap();
+            assert_eq!((file.revision, file.keys, file.has_digest), (12, 8, true), "{name}");
+            file.fit(&taken(&file), &step(false), version).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_with_its_place() {
+        let good = real("etcd-3.7.3.db.gz");
+        let mut value = good.clone();
+        let last = good.len() - 40;
+        value[last] ^= 1;
+        let mut corrupt = good.clone();
+        let root = u64::from_le_bytes(good[32..40].try_into().unwrap()) as usize * 4096;
+        corrupt[root..root + 8].fill(0xaa);
+        for (bytes, words) in [
+            (&value[..], "the file was changed or damaged"),
+            (&corrupt[..], &format!("page {}, offset {root}", root / 4096)),
+            (&good[..30_000], "truncated"),
+            (&[b'z'; 70_000], "no etcd database begins here"),
+            (b"", "truncated"),
+        ] {
+            let refused = read(bytes).unwrap_err();
+            assert!(refused.contains(words), "{words}: {refused}");
+        }
+    }
+
+    #[test]
+    fn another_file_is_not_the_snapshot_that_was_taken() {
+        let file = read(&real("etcd-3.7.3.db.gz")).unwrap();
+        let other = taken(&read(&real("etcd-3.5.21.db.gz")).unwrap());
+        let refused = file.fit(&other, &step(true), "v3.7.3").unwrap_err();
+        assert!(refused.contains("is not the snapshot `backup` that was taken"), "{refused}");
+    }
+
+    #[test]
+    fn a_raw_database_is_restored_only_when_the_drill_says_so() {
+        let snapshot = real("etcd-3.7.3.db.gz");
+        let raw = read(&snapshot[..snapshot.len() - 32]).unwrap();
+        assert!(!raw.has_digest);
+        let refused = raw.fit(&taken(&raw), &step(false), "v3.7.3").unwrap_err();
+        assert!(refused.contains("`skipHashCheck: true`"), "{refused}");
+        raw.fit(&taken(&raw), &step(true), "v3.7.3").unwrap();
+    }
+
+    #[test]
+    fn a_snapshot_newer_than_the_tool_is_refused() {
+        let file = read(&real("etcd-3.7.3.db.gz")).unwrap();
+        let refused = file.fit(&taken(&file), &step(false), "v3.5.21").unwrap_err();
+        assert!(refused.contains("storage version is 3.7.0, newer than etcdutl v3.5.21"), "{refused}");
+    }
+}
