@@ -3,6 +3,7 @@
 use super::Judge;
 use super::facts::{EtcdRestoreFacts, PredictionOutcome};
 use super::leases::Granted;
+use crate::clock::MonoNs;
 use crate::history::record::{ClientKind, Made, Op, Outcome};
 use crate::plan::{Expected, Question};
 use crate::timeline::clients::ClientLog;
@@ -13,6 +14,9 @@ use serde::{Deserialize, Serialize};
 
 /// An object made so shortly before the end of the record may not have had its turn.
 const AT_THE_END_NS: u64 = 5_000_000_000;
+
+/// An object that was last looked at so long before the end of the record may have had it since.
+const LAST_LOOK_NS: u64 = 10_000_000_000;
 
 /// What one client saw of a consumer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -26,8 +30,9 @@ pub struct ConsumerFacts {
     pub made_after: u64,
     /// Of those, acted upon before the record ends.
     pub acted_after: u64,
-    /// Of those, not acted upon, but made in the last 5 s of the record.
-    pub made_at_the_end: u64,
+    /// Of those, not seen acted upon, but made in the last 5 s of the record or last looked at more than
+    /// 10 s before its end: it is not known.
+    pub undecided: u64,
     /// Longest time from the creation of an object after the restore to the look that
     /// found it acted upon, nanoseconds; `null` when none was.
     pub slowest_after_ns: Option<u64>,
@@ -75,9 +80,7 @@ fn of(judge: &Judge, log: &ClientLog) -> Option<ConsumerFacts> {
         kind: log.kind(),
         made_after: on(Side::Restored).count() as u64,
         acted_after: on(Side::Restored).filter(|i| i.acted.is_some()).count() as u64,
-        made_at_the_end: on(Side::Restored)
-            .filter(|i| i.acted.is_none() && log.end().is_some_and(|e| e.since(i.made.ret) < AT_THE_END_NS))
-            .count() as u64,
+        undecided: on(Side::Restored).filter(|i| is_undecided(i, log.end())).count() as u64,
         slowest_after_ns: slowest(&mut on(Side::Restored)),
         slowest_before_ns: slowest(&mut items.values().filter(|i| i.made.ret < fault)),
         lost: on(Side::Lost).filter(gone).count() as u64,
@@ -85,6 +88,12 @@ fn of(judge: &Judge, log: &ClientLog) -> Option<ConsumerFacts> {
         deleted: deleted.len() as u64,
         evidence,
     })
+}
+
+fn is_undecided(item: &Item, end: Option<MonoNs>) -> bool {
+    let looked = item.there.as_ref().map_or(item.made.ret, |look| look.call);
+    item.acted.is_none()
+        && end.is_none_or(|end| end.since(item.made.ret) < AT_THE_END_NS || end.since(looked) > LAST_LOOK_NS)
 }
 
 /// Predictions about leases, leaders and consumers, held against what was seen.
@@ -190,8 +199,11 @@ fn answer(
                 return Err("nothing was made after the restore".to_owned());
             }
             let waiting = consumer.made_after - consumer.acted_after;
-            if waiting > consumer.made_at_the_end {
+            if waiting > consumer.undecided {
                 return Ok(false);
+            }
+            if consumer.acted_after == 0 {
+                return Err("it is not known of any object that was made after the restore".to_owned());
             }
             Ok(true)
         }
@@ -206,5 +218,42 @@ fn all(each: impl Iterator<Item = Option<bool>>, none: &str) -> Result<bool, Str
         each if each.contains(&Some(false)) => Ok(false),
         each if each.contains(&None) => Err("not all were asked for after the restore".to_owned()),
         _ => Ok(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::consumed::Look;
+
+    const S: u64 = 1_000_000_000;
+
+    fn look(second: u64) -> Look {
+        Look {
+            call: MonoNs(second * S),
+            ret: MonoNs(second * S),
+            line: "histories/deployer.jsonl#2".to_owned(),
+        }
+    }
+
+    fn item(made: u64, looked: Option<u64>, acted: Option<u64>) -> Item {
+        Item {
+            made: look(made),
+            acted: acted.map(look),
+            gone: None,
+            there: looked.map(look),
+            acted_while_gone: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_object_that_nobody_looked_at_lately_proves_nothing() {
+        let end = Some(MonoNs(60 * S));
+        assert!(!is_undecided(&item(20, Some(55), None), end), "seen to wait for 35 s");
+        assert!(is_undecided(&item(20, Some(24), None), end), "it may have had its turn since");
+        assert!(is_undecided(&item(20, None, None), end), "never looked at");
+        assert!(is_undecided(&item(57, Some(59), None), end), "made a moment ago");
+        assert!(is_undecided(&item(20, Some(55), None), None), "a record without an end");
+        assert!(!is_undecided(&item(20, Some(24), Some(23)), end), "acted upon");
     }
 }

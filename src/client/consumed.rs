@@ -23,10 +23,10 @@ pub const DEADLINE: Duration = Duration::from_secs(2);
 pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Objects that are waited for at once; one more, and the oldest is only looked at in turn
-/// with those done with.
+/// with the others that nothing was done about in time.
 const MOST_PENDING: usize = 4;
 
-/// Time between two looks at objects done with.
+/// Time between two looks at objects that are not waited for.
 pub const LOOK_AGAIN_EVERY: Duration = Duration::from_millis(200);
 
 /// Objects done with that are looked at again, in turn: the newest, since those are
@@ -55,6 +55,7 @@ pub async fn consume(session: &mut Session, setup: &Setup, what: Made) -> Result
         client: setup.planned.name.clone(),
         namespace: setup.namespace.clone(),
         pending: VecDeque::new(),
+        late: VecDeque::new(),
         done: VecDeque::new(),
     };
     let every = setup.every_ns()?;
@@ -64,7 +65,7 @@ pub async fn consume(session: &mut Session, setup: &Setup, what: Made) -> Result
         if consumer.pending.len() > MOST_PENDING
             && let Some(oldest) = consumer.pending.pop_front()
         {
-            consumer.remember(oldest);
+            consumer.late.push_back(oldest);
         }
         // The next slot is due then; nothing keeps it waiting but an operation under way.
         let next = slot.due.plus(every);
@@ -79,6 +80,8 @@ struct Consumer {
     client: String,
     namespace: String,
     pending: VecDeque<Item>,
+    /// Nothing had been done about them when they were looked at last.
+    late: VecDeque<Item>,
     done: VecDeque<Item>,
 }
 
@@ -87,8 +90,6 @@ struct Item {
     uid: String,
     /// The ReplicaSet that a Deployment named.
     replica_set: Option<String>,
-    /// It has been seen to be acted upon.
-    acted: bool,
 }
 
 /// What is known of an object after a look.
@@ -126,12 +127,7 @@ impl Consumer {
                 Some(made) => {
                     let uid = text(&made["metadata"]["uid"]);
                     if let Some(uid) = &uid {
-                        self.pending.push_back(Item {
-                            id,
-                            uid: uid.clone(),
-                            replica_set: None,
-                            acted: false,
-                        });
+                        self.pending.push_back(Item { id, uid: uid.clone(), replica_set: None });
                     }
                     Outcome::Ok(Answer { revision: revision(&made), uid, ..Answer::default() })
                 }
@@ -142,12 +138,15 @@ impl Consumer {
         session.op(timing, Op::Make { what: self.what, id }, outcome)
     }
 
-    /// Looks at what is pending, and at what is done with once nothing is.
+    /// Looks at what is pending, and in turn at one object that is not waited for.
     async fn look_until(&mut self, session: &mut Session, end: MonoNs) -> Result<(), Broken> {
         let (clock, stop) = (session.shared_clock(), session.stop());
+        let mut again = clock.mono().plus(LOOK_AGAIN_EVERY.as_nanos() as u64);
         loop {
-            let pause = if self.pending.is_empty() { LOOK_AGAIN_EVERY } else { LOOK_EVERY };
-            let next = clock.mono().plus(pause.as_nanos() as u64);
+            let next = match self.pending.is_empty() {
+                true => again,
+                false => clock.mono().plus(LOOK_EVERY.as_nanos() as u64),
+            };
             if next >= end {
                 return Ok(());
             }
@@ -156,17 +155,15 @@ impl Consumer {
                 () = stop.cancelled() => return Ok(()),
                 () = until(&*clock, next) => {}
             }
-            if self.pending.is_empty() {
+            if next >= again {
+                again = next.plus(LOOK_AGAIN_EVERY.as_nanos() as u64);
                 self.look_again(session).await?;
             }
             for _ in 0..self.pending.len() {
                 let Some(mut item) = self.pending.pop_front() else { break };
                 match self.look(session, &mut item).await? {
                     Seen::Pending | Seen::NoAnswer => self.pending.push_back(item),
-                    seen => {
-                        item.acted = seen == Seen::Done;
-                        self.remember(item);
-                    }
+                    Seen::Done | Seen::Gone => self.remember(item),
                 }
             }
         }
@@ -238,14 +235,16 @@ impl Consumer {
         Ok(seen)
     }
 
-    /// An object that is not waited for: if it is gone, what was made for it must be gone or go too.
+    /// Something may have been done by now about one that is late. One that is done with may be gone,
+    /// and then what was made for it must be gone or go too.
     async fn look_again(&mut self, session: &mut Session) -> Result<(), Broken> {
-        let Some(mut item) = self.done.pop_front() else { return Ok(()) };
-        if !item.acted {
-            item.acted = self.look(session, &mut item).await? == Seen::Done;
-            self.remember(item);
-            return Ok(());
+        if let Some(mut item) = self.late.pop_front() {
+            match self.look(session, &mut item).await? {
+                Seen::Pending | Seen::NoAnswer => self.late.push_back(item),
+                Seen::Done | Seen::Gone => self.remember(item),
+            }
         }
+        let Some(item) = self.done.pop_front() else { return Ok(()) };
         let path = format!("{}/{}", self.path(), self.name(item.id));
         let (timing, result) = self.get(session, &path).await;
         let outcome = outcome_of(result, |object| Answer {

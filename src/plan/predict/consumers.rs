@@ -14,7 +14,8 @@
 //! * Controllers learn of new objects through watches, so they share the fate of any
 //!   plain watch: without a bump past the old revision, what is made before the restored
 //!   store has passed it is never delivered to them. A restarted one lists again, and
-//!   sees what is there if the API server that it asks was restarted too.
+//!   sees what is there if the API server that it asks was restarted too. So does one
+//!   that is kept, if that API server refuses its watch outright while it starts.
 
 use super::{Past, Procedure};
 use crate::drill::lint::client_name;
@@ -113,6 +114,12 @@ fn acts(procedure: &Procedure<'_>, restarted: &Which) -> (Question, Expected, St
             (Expected::Yes, "it is restarted and lists again through an API server that is restarted too")
         }
         Past::Yes => (Expected::Yes, "its watches end with 410 and it lists again"),
+        Past::No | Past::Perhaps if procedure.api_server_restarted => (
+            Expected::Perhaps,
+            "its watches wait for a revision that the restored store has not reached; but one that the API server \
+             refuses while it starts (403 until its RBAC cache is filled; seen on 1.37.2) is followed by a list, \
+             which heals it",
+        ),
         Past::No => (
             Expected::No,
             "its watches wait for a revision that the restored store has not reached, and what is made before is \
