@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 pub mod agent;
+pub mod apf;
 pub mod check;
 pub mod cli;
 pub mod client;

@@ -51,7 +51,8 @@ pub fn pinned_pair(kubernetes: Option<&str>, etcd: Option<&str>) -> Result<Versi
 }
 
 /// Minor number of a version such as `v1.37.2`.
-pub(super) fn minor(version: &str) -> Option<u32> {
+#[must_use]
+pub fn minor(version: &str) -> Option<u32> {
     version.split('.').nth(1)?.parse().ok()
 }
 
