@@ -40,7 +40,7 @@ table() { # scenario
     | "\n| client | what | \($names | map(.) | join(" | ")) |\n|---|---|\($names | map("---") | join("|"))|",
       ($order[] | split("\u0000") as [$s, $w]
         | [$all[] | map(select(.subject == $s and .what == $w))[0]] as $cells
-        | select(any($cells[]; . != null and (.predicted != "not applicable" or .observed != "not applicable")))
+        | select(any($cells[]; . != null and (.predicted != "does not occur" or .observed != "does not occur")))
         | "| \($s) | \($w) | \($cells | map(cell) | join(" | ")) |")
   ' "${files[@]}"
 }

@@ -499,3 +499,36 @@ fn findings_go_from_a_draft_into_the_plan_of_the_next_run() {
     let markdown = call(&state, &["report", run, "--format", "markdown"]);
     assert!(markdown.out.contains("## Findings") && markdown.out.contains("it was slow"), "{}", markdown.out);
 }
+
+#[test]
+fn a_run_that_has_ended_is_sealed_again_without_its_cluster_and_signed_by_nobody() {
+    let state = TempDir::new().unwrap();
+    let (_root, dir) = published();
+    std::fs::remove_file(dir.manifest()).unwrap();
+    let key = state.path().join("key");
+    assert_eq!(call(&state, &["keygen", "--out", key.to_str().unwrap()]).code, 0);
+    let run = dir.path().to_str().unwrap();
+    let refused = call(&state, &["recover", run, "--sign", key.to_str().unwrap()]);
+    assert_eq!(refused.code, 5, "{}", refused.err);
+    assert!(refused.err.contains("nobody can vouch for them now"), "{}", refused.err);
+    assert!(!dir.manifest().exists());
+    // Were its binaries needed, there would be none: the cache is empty and nothing may be built.
+    let sealed = call(&state, &["recover", run]);
+    assert_eq!(sealed.code, 2, "{}", sealed.err);
+    assert_eq!(call(&state, &["verify", run]).code, 0);
+}
+
+#[test]
+fn a_report_never_takes_the_place_of_evidence() {
+    let state = TempDir::new().unwrap();
+    let (_root, dir) = published();
+    let before = std::fs::read(dir.journal()).unwrap();
+    for out in [dir.journal(), dir.path().join("new.json")] {
+        let run = dir.path().to_str().unwrap();
+        let called = call(&state, &["report", run, "--format", "json", "--out", out.to_str().unwrap()]);
+        assert_eq!(called.code, 3, "{}", called.err);
+        assert!(called.err.contains("evidence is never overwritten"), "{}", called.err);
+    }
+    assert_eq!(std::fs::read(dir.journal()).unwrap(), before);
+    assert_eq!(call(&state, &["verify", dir.path().to_str().unwrap()]).code, 0);
+}

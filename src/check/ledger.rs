@@ -97,13 +97,8 @@ pub fn accounting(timeline: &Timeline, logs: &[ClientLog]) -> Accounting {
         account.reason = timeline.boundaries.restore().err();
         return Accounting { account, ..Accounting::default() };
     };
-    // A write under way during the restore belongs to the lost timeline unless it is there.
-    let before: Vec<&Write> = timeline
-        .writes
-        .iter()
-        .filter(acked)
-        .filter(|w| side(restored.since, w.call, w.ret) != Side::Restored)
-        .collect();
+    let before: Vec<&Write> =
+        timeline.writes.iter().filter(acked).filter(|w| !restored.has_taken(w)).collect();
     account.acked_before_loss = before.len() as u64;
     account.acked_after_restore = account.acked - account.acked_before_loss;
     let truth = match &restored.truth {

@@ -35,10 +35,10 @@ impl ObservedView {
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            ObservedView::True => "true",
+            ObservedView::True => "equals etcd's state",
             ObservedView::LostTimeline => "on the lost timeline",
             ObservedView::Stale => "stale",
-            ObservedView::NotApplicable => "not applicable",
+            ObservedView::NotApplicable => "does not occur",
             ObservedView::Unknown => "unknown",
         }
     }

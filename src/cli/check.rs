@@ -95,7 +95,7 @@ fn collect(dir: &Path, files: &mut Vec<PathBuf>, depth: usize) -> io::Result<()>
             if depth < MAX_DEPTH {
                 collect(&path, files, depth + 1)?;
             }
-        } else if path.extension().is_some_and(|e| e == "yaml" || e == "yml") {
+        } else if path.extension().is_some_and(|e| e == "yaml" || e == "yml") && path.is_file() {
             files.push(path);
         }
     }

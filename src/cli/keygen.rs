@@ -36,7 +36,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     output::say(&format!(
         "private key {}: keep it to yourself, `run --sign` takes it\n\
-         public key {}: give it to whoever verifies, `verify --key` takes it",
+         public key {}: give it to whoever verifies, `verify --key` takes it\n\
+         id of the key:",
         args.out.display(),
         public_path.display()
     ));
@@ -58,6 +59,14 @@ fn create(path: &Path, mode: u32, text: &str) -> Result<(), Failure> {
     };
     write().map_err(|e| Failure {
         exit: ExitCode::Usage,
-        message: format!("error: {}: {e}\n  hint: choose another file with `--out`", path.display()),
+        message: match (e.kind(), path.parent()) {
+            (io::ErrorKind::NotFound, Some(dir)) => {
+                format!(
+                    "error: there is no directory {}\n  hint: make it, or name another with `--out`",
+                    dir.display()
+                )
+            }
+            _ => format!("error: {}: {e}\n  hint: choose another file with `--out`", path.display()),
+        },
     })
 }

@@ -49,7 +49,7 @@ pub fn print(text: io::Result<String>) -> ExitCode {
         Ok(()) => ExitCode::Ok,
         Err(e) => {
             say(&format!("error: standard output: {e}"));
-            ExitCode::Internal
+            ExitCode::Usage
         }
     }
 }

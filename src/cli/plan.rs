@@ -1,5 +1,6 @@
 //! `quakeproof plan`: resolves a drill and shows what would be done; changes nothing.
 
+use super::environment;
 use crate::drill::{self, parameters::ParameterValues};
 use crate::exit::ExitCode;
 use crate::findings::{self, Past};
@@ -117,7 +118,7 @@ pub fn run(args: &Args, past: &[Past], out: &mut dyn Write, err: &mut dyn Write)
             err.write_all(known.as_bytes())?;
         }
     } else {
-        out.write_all(render(&plan).as_bytes())?;
+        out.write_all(render(&plan, environment::columns()).as_bytes())?;
         out.write_all(known.as_bytes())?;
     }
     Ok(ExitCode::Ok)

@@ -62,13 +62,15 @@ pub fn run(args: &ReportArgs, state: &StateDir) -> ExitCode {
     let loaded = match load_with_head(&dir) {
         Ok(loaded) => loaded,
         Err(e) => {
-            say(&format!("error: {e}"));
-            return match e {
+            let exit = match e {
                 EvidenceError::NotARun { .. }
                 | EvidenceError::Foreign { .. }
                 | EvidenceError::Newer { .. } => ExitCode::Usage,
                 _ => ExitCode::Invalid,
             };
+            let what = if exit == ExitCode::Invalid { "the evidence is damaged: " } else { "" };
+            say(&format!("error: {what}{e}"));
+            return exit;
         }
     };
     let mut text = match render(args.format, &prepare(&loaded.input, &loaded.journal_head)) {
@@ -85,6 +87,11 @@ pub fn run(args: &ReportArgs, state: &StateDir) -> ExitCode {
         }
     }
     let Some(file) = &args.out else { return print(Ok(text)) };
+    if is_below(file, &dir) {
+        let hint = "evidence is never overwritten: name a file outside of the run's directory";
+        say(&format!("error: {} is in the run's own directory\n  hint: {hint}", file.display()));
+        return ExitCode::Usage;
+    }
     match std::fs::write(file, text) {
         Ok(()) => ExitCode::Ok,
         Err(e) => {
@@ -93,6 +100,14 @@ pub fn run(args: &ReportArgs, state: &StateDir) -> ExitCode {
             ExitCode::Usage
         }
     }
+}
+
+/// Whether the file is, or would be, somewhere below the directory.
+fn is_below(file: &Path, dir: &Path) -> bool {
+    let parent = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Through links too, of the file itself and of its directory.
+    let real = file.canonicalize().or_else(|_| parent.canonicalize());
+    real.is_ok_and(|real| dir.canonicalize().is_ok_and(|dir| real.starts_with(dir)))
 }
 
 /// What was attached to the bundle, for the one format that no bundle holds.

@@ -142,6 +142,9 @@ pub fn end_run(
     by: &'static str,
     signer: Option<&SigningKey>,
 ) -> Result<(RunEnd, Report), Failure> {
+    if let Some(ended) = reseal(state, found, signer)? {
+        return Ok(ended);
+    }
     let cluster = cluster_name(&found.plan, &found.id);
     let clock = Arc::new(SystemClock::new());
     let path = found.dir.path();
@@ -167,6 +170,35 @@ pub fn end_run(
     let report = finish(&found.dir, lock, &end, &feed, &secrets, signer)?;
     drop(display);
     Ok((end, report))
+}
+
+/// Judges and seals a run that ended in order, but whose bundle was not finished; it owes nothing, so that neither
+/// the cluster nor its binaries are needed. `None` for any other run.
+fn reseal(
+    state: &StateDir,
+    found: &Found,
+    signer: Option<&SigningKey>,
+) -> Result<Option<(RunEnd, Report)>, Failure> {
+    let journal = reader::read(&found.dir.journal()).map_err(|e| Failure::new(ExitCode::Invalid, &e))?;
+    let summary = RunSummary::of(&journal.entries);
+    let Some(closed) = summary.closed.clone().filter(|_| summary.is_settled()) else { return Ok(None) };
+    if signer.is_some() {
+        return Err(Failure::laid_out(
+            ExitCode::Refused,
+            "error: this run has ended already: what was done to its files since can't be told, so that nobody \
+             can vouch for them now\n  hint: `run --sign` signs when a run ends; without `--sign` the bundle is sealed unsigned"
+                .to_owned(),
+        ));
+    }
+    let clock = SystemClock::new();
+    let cluster = cluster_name(&found.plan, &found.id);
+    let lock = DrillLock::adopt(state, &cluster, &found.id, found.dir.path(), &clock)
+        .map_err(|e| Failure::new(ExitCode::Refused, &e))?;
+    let end = RunEnd { outcome: closed.outcome, reason: closed.reason };
+    let (feed, display) = display(&found.plan, &found.dir, false);
+    let report = finish(&found.dir, lock, &end, &feed, &KnownSecrets::default(), None)?;
+    drop(display);
+    Ok(Some((end, report)))
 }
 
 /// Judges a run, writes its reports and frees the cluster, unless something is left faulted.

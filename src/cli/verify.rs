@@ -51,7 +51,8 @@ pub fn run(args: &VerifyArgs, state: &StateDir) -> ExitCode {
         Ok(render(&report))
     };
     match print(text) {
-        ExitCode::Ok if !report.is_valid() => ExitCode::Invalid,
+        // Whether or not somebody could read it.
+        _ if !report.is_valid() => ExitCode::Invalid,
         code => code,
     }
 }
@@ -80,7 +81,8 @@ pub fn render(report: &VerifyReport) -> String {
     if let Some(opinion) = &report.other_opinion {
         let (theirs, ours) = (visible(&opinion.judge), visible(&opinion.ours));
         line(format!(
-            "another judge's opinion, not an integrity failure: {theirs} in the report, {ours} here"
+            "another judge's opinion, not an integrity failure: {theirs} in the report, {ours} here; findings, \
+             report.html and junit.xml are what {theirs} wrote, and nothing here has checked them"
         ));
         for d in &opinion.differences {
             line(format!("  {}: {} | {}", visible(&d.path), visible(&d.first), visible(&d.second)));

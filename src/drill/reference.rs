@@ -179,7 +179,7 @@ fn default_of(key: &str, property: &Value, required: &[&str]) -> String {
     match property.get("default") {
         _ if required.contains(&key) => "required".to_owned(),
         Some(Value::Null) | None => "none".to_owned(),
-        Some(Value::Object(_)) => "as its type says".to_owned(),
+        Some(Value::Object(_)) => "see its type".to_owned(),
         Some(value) => format!("`{}`", plain(value)),
     }
 }

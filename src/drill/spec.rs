@@ -68,7 +68,7 @@ pub enum ExpectedVerdict {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Spec {
-    /// The cluster under test; short for a single entry of `clusters` named `main`.
+    /// The cluster under test; reports call it `main`.
     pub cluster: ClusterSpec,
     /// Values that `--set` or a profile may change; used as `$(name)`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

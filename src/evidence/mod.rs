@@ -52,6 +52,16 @@ pub enum EvidenceError {
         /// Format that this version writes.
         supported: &'static str,
     },
+    /// Judged by a later judge than this one, whose findings can't be recomputed here.
+    #[error("{} was written by {found}, and this is {ours}\n  hint: use the quakeproof version that wrote it, or a later one", path.display())]
+    NewerJudge {
+        /// The file.
+        path: PathBuf,
+        /// Judge found.
+        found: String,
+        /// The judge that this version is.
+        ours: String,
+    },
     /// A file is not what it should be.
     #[error("{}: {what}", path.display())]
     Malformed {

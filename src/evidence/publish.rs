@@ -7,6 +7,7 @@ use super::manifest;
 use super::signature::key::SigningKey;
 use super::verify::{Judge, Reports};
 use crate::durable::write_atomically;
+use crate::plan::faithful;
 use crate::report::{self, Prepared, Report, html, json, junit};
 use std::io;
 
@@ -41,7 +42,11 @@ pub fn publish(
 /// This version's judge, for [`verify`](super::verify::verify): the one that [`publish`] asks.
 #[must_use]
 pub fn judge() -> Judge<'static> {
-    Judge { version: report::JUDGE, reports: &|input, head| Ok(reports(&report::prepare(input, head))) }
+    Judge {
+        version: report::JUDGE,
+        follows: &faithful::follows,
+        reports: &|input, head| Ok(reports(&report::prepare(input, head))),
+    }
 }
 
 /// Every report of a bundle. Total: what can't be judged is inconclusive, not an error.

@@ -15,9 +15,10 @@ use crate::findings::{self, Attached};
 use crate::history::reader::check_anchors;
 use crate::history::record::Record;
 use crate::history::recorder::Anchor;
-use crate::journal::entry::JournalEvent;
+use crate::journal::entry::{JournalEvent, RunOutcome};
 use crate::journal::reader::{self, Journal};
 use crate::journal::summary::RunSummary;
+use crate::plan::Plan;
 use crate::regular_file;
 use crate::timeline::EvidenceInput;
 use serde::Serialize;
@@ -38,10 +39,15 @@ pub type Reports = BTreeMap<&'static str, Vec<u8>>;
 /// The reports of evidence and the hash of its last journal entry, or why there are none.
 pub type Reporting<'a> = dyn Fn(&EvidenceInput, &str) -> Result<Reports, String> + 'a;
 
+/// Whether a plan follows from the text of its drill, and why not.
+pub type Following<'a> = dyn Fn(&Plan, &str) -> Result<(), String> + 'a;
+
 /// Recomputes findings from evidence.
 pub struct Judge<'a> {
     /// Version of this judge, as it stands in `judge` of `report.json`.
     pub version: &'a str,
+    /// Holds the plan against the drill.
+    pub follows: &'a Following<'a>,
     /// The bytes of every report for this evidence and journal head.
     pub reports: &'a Reporting<'a>,
 }
@@ -147,11 +153,11 @@ pub fn verify(
     checks.add("journal", check_journal(&journal, manifest.as_ref()));
     checks.add("protocol", check_protocol(&summary));
     checks.add("drill", check_drill(&dir, &summary));
-    checks.add("plan", check_plan(&dir, &summary));
+    checks.add("plan", check_plan(&dir, &summary, judge));
     checks.add("binding", check_binding(&dir, &summary));
-    checks.add("histories", check_histories(&dir, &journal));
-    checks.add("agent", check_agent_logs(&dir, &journal));
-    let opinion = check_findings(&dir, judge, &mut checks);
+    checks.add("histories", check_histories(&dir, &journal, &summary));
+    checks.add("agent", check_agent_logs(&dir, &journal, &summary));
+    let opinion = check_findings(&dir, judge, &mut checks)?;
     Ok(checks.report(summary.run, origin, attached, opinion))
 }
 
@@ -247,8 +253,14 @@ fn check_protocol(summary: &RunSummary) -> Result<String, String> {
     if let Some(violation) = summary.violations.first() {
         return Err(format!("journal.jsonl: {violation}"));
     }
-    if summary.closed.is_none() {
+    let Some(closed) = &summary.closed else {
         return Err("journal.jsonl: the run was not closed".to_owned());
+    };
+    if let Some(owed) = summary.open().next().filter(|_| closed.outcome != RunOutcome::Faulted) {
+        return Err(format!(
+            "journal.jsonl: the run was closed, and not as faulted, though the undo of {} is owed",
+            owed.injection
+        ));
     }
     Ok("every injection was armed before it, the run was closed".to_owned())
 }
@@ -271,19 +283,24 @@ fn check_drill(dir: &RunDir, summary: &RunSummary) -> Result<String, String> {
     Ok("the one that the journal opened with".to_owned())
 }
 
-fn check_plan(dir: &RunDir, summary: &RunSummary) -> Result<String, String> {
+fn check_plan(dir: &RunDir, summary: &RunSummary, judge: &Judge<'_>) -> Result<String, String> {
     check_digest(dir, "plan.json", &summary.plan_digest, "the journal")?;
     let plan = load::read_plan(dir).map_err(|e| e.to_string())?;
     if plan.drill_digest != summary.drill_digest {
         return Err("plan.json: drillDigest is not that of drill.yaml".to_owned());
     }
-    Ok("the one that the journal opened with".to_owned())
+    let drill = String::from_utf8(read(dir, "drill.yaml")?).map_err(|e| format!("drill.yaml: {e}"))?;
+    (judge.follows)(&plan, &drill).map_err(|what| format!("plan.json: {what}"))?;
+    Ok("the one that the journal opened with, and that drill.yaml asks for".to_owned())
 }
 
 fn check_binding(dir: &RunDir, summary: &RunSummary) -> Result<String, String> {
     let bound = summary.binding.as_ref();
     if !dir.binding().exists() {
         return match bound {
+            None if summary.step.is_some() => {
+                Err("binding.json: missing, and the journal has none, though steps began".to_owned())
+            }
             None => Ok("the run ended before it".to_owned()),
             Some(_) => Err("binding.json: missing".to_owned()),
         };
@@ -312,11 +329,24 @@ fn anchors_below<'a>(folder: &str, journal: &'a Journal) -> BTreeMap<&'a str, Ve
     anchors
 }
 
-fn check_histories(dir: &RunDir, journal: &Journal) -> Result<String, String> {
+/// A run that was carried out to its end has a whole history of every client.
+fn is_whole(summary: &RunSummary) -> bool {
+    summary.closed.as_ref().is_some_and(|closed| closed.outcome == RunOutcome::Completed)
+}
+
+fn check_histories(dir: &RunDir, journal: &Journal, summary: &RunSummary) -> Result<String, String> {
     let anchors = anchors_below("histories/", journal);
     let files = load::history_files(dir).map_err(|e| e.to_string())?;
     if let Some(missing) = anchors.keys().find(|file| !files.iter().any(|f| f == *file)) {
         return Err(format!("{missing}: missing, the journal anchored it"));
+    }
+    if is_whole(summary) {
+        let plan = load::read_plan(dir).map_err(|e| e.to_string())?;
+        let missing =
+            plan.clients.iter().map(|c| format!("histories/{}.jsonl", c.name)).find(|f| !files.contains(f));
+        if let Some(missing) = missing {
+            return Err(format!("{missing}: missing, and the run was completed"));
+        }
     }
     let mut unanchored = Vec::new();
     for file in &files {
@@ -332,6 +362,9 @@ fn check_histories(dir: &RunDir, journal: &Journal) -> Result<String, String> {
     }
     let count = files.len();
     Ok(match unanchored.as_slice() {
+        [first, ..] if is_whole(summary) => {
+            return Err(format!("{first} behind the last anchor, and the run was completed"));
+        }
         [] => format!("{count} histories, every record anchored"),
         rest => format!("{count} histories; behind the last anchor: {}", rest.join("; ")),
     })
@@ -350,12 +383,18 @@ fn check_opened(file: &str, first: Option<&Record>) -> Result<(), String> {
 }
 
 /// The agent's log is what the journal anchored, and has the journal's chain.
-fn check_agent_logs(dir: &RunDir, journal: &Journal) -> Result<String, String> {
+fn check_agent_logs(dir: &RunDir, journal: &Journal, summary: &RunSummary) -> Result<String, String> {
     let mut files = dir.files().map_err(|e| e.to_string())?;
     files.retain(|f| f.starts_with("agent/") && f.ends_with(".jsonl"));
     let anchors = anchors_below("agent/", journal);
     if let Some(missing) = anchors.keys().find(|file| !files.iter().any(|f| f == *file)) {
         return Err(format!("{missing}: missing, the journal anchored it"));
+    }
+    let armed = summary.injections.iter().any(|i| i.armed.is_some());
+    if files.is_empty() && armed && is_whole(summary) {
+        return Err(
+            "agent/: there is no log of the agent, though the journal says that it held an undo".to_owned()
+        );
     }
     for (file, anchors) in &anchors {
         check_anchors(&dir.path().join(file), anchors).map_err(|e| e.to_string())?;
@@ -366,8 +405,16 @@ fn check_agent_logs(dir: &RunDir, journal: &Journal) -> Result<String, String> {
     Ok(format!("{} logs, each one chain", files.len()))
 }
 
-fn check_findings(dir: &RunDir, judge: &Judge<'_>, checks: &mut Checks) -> Option<OtherOpinion> {
+fn check_findings(
+    dir: &RunDir,
+    judge: &Judge<'_>,
+    checks: &mut Checks,
+) -> Result<Option<OtherOpinion>, EvidenceError> {
     match compare_findings(dir, judge) {
+        Ok(Compared::NewerJudge(found)) => {
+            let path = dir.report_json();
+            return Err(EvidenceError::NewerJudge { path, found, ours: judge.version.to_owned() });
+        }
         Ok(Compared::Same(reports)) => {
             checks.held("findings", format!("recomputed, the same (judge {})", judge.version));
             checks.add("reports", check_reports(dir, &reports));
@@ -381,10 +428,12 @@ fn check_findings(dir: &RunDir, judge: &Judge<'_>, checks: &mut Checks) -> Optio
                 }
             };
             checks.held("findings", detail);
-            return (!opinion.differences.is_empty()).then_some(opinion);
+            // Only the judge that wrote them can write them again.
+            checks.held("reports", format!("not checked: judge {} wrote them", opinion.judge));
+            return Ok(Some(opinion).filter(|opinion| !opinion.differences.is_empty()));
         }
     }
-    None
+    Ok(None)
 }
 
 /// People read the HTML and not the JSON: it must say the same. Only the judge that wrote it can tell.
@@ -402,6 +451,25 @@ enum Compared {
     Same(Reports),
     Differ(String),
     OtherJudge(OtherOpinion),
+    /// Which nobody here can know anything of.
+    NewerJudge(String),
+}
+
+/// What a judge's version says of it beside another one.
+enum Age {
+    Older,
+    Newer,
+    Unknown,
+}
+
+/// Versions are `<tool>/judge <number>`, and numbers grow.
+fn age(by: &str, ours: &str) -> Age {
+    let number = |version: &str| -> Option<u32> { version.rsplit_once("/judge ")?.1.parse().ok() };
+    match (number(by), number(ours)) {
+        (Some(by), Some(ours)) if by < ours => Age::Older,
+        (Some(by), Some(ours)) if by > ours => Age::Newer,
+        _ => Age::Unknown,
+    }
 }
 
 fn compare_findings(dir: &RunDir, judge: &Judge<'_>) -> Result<Compared, String> {
@@ -417,6 +485,15 @@ fn compare_findings(dir: &RunDir, judge: &Judge<'_>) -> Result<Compared, String>
     let (stored, computed) = (parse(&stored)?, parse(computed)?);
     let by = stored["judge"].as_str().unwrap_or("unknown").to_owned();
     if by != judge.version {
+        match age(&by, judge.version) {
+            Age::Older => {}
+            Age::Newer => return Ok(Compared::NewerJudge(by)),
+            Age::Unknown => {
+                return Ok(Compared::Differ(format!(
+                    "report.json $.judge: {by:?} is no judge that is known here"
+                )));
+            }
+        }
         let mut differences = differences(&stored, &computed, MAX_DIFFERENCES + 1);
         differences.retain(|d| d.path != "$.judge");
         differences.truncate(MAX_DIFFERENCES);

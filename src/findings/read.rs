@@ -135,7 +135,7 @@ impl Lint<'_> {
             }
         }
         if let Some(by) = &finding.closed_by {
-            if by == run {
+            if same_run(by, run) {
                 let what = "a run can't close what it found itself";
                 self.error(&path("closedBy"), what, "name the later run that showed that it is gone");
             } else if uuid::Uuid::try_parse(by).is_err() {
@@ -161,4 +161,9 @@ impl Lint<'_> {
             self.error(path, format!("longer than {LONGEST} characters"), "shorten it");
         }
     }
+}
+/// An id has several spellings.
+fn same_run(a: &str, b: &str) -> bool {
+    let id = |text: &str| uuid::Uuid::try_parse(text).ok();
+    a == b || id(a).is_some_and(|a| Some(a) == id(b))
 }

@@ -17,10 +17,13 @@ pub(crate) fn injection() -> InjectionId {
     InjectionId("2-loseEtcd".to_owned())
 }
 
+/// Run that these journals are of.
+pub(crate) const RUN: &str = "01990000-0000-7000-8000-000000000001";
+
 pub(crate) fn opened() -> JournalEvent {
     JournalEvent::RunOpened {
         format_version: super::entry::FORMAT_VERSION.to_owned(),
-        run: "01990000-0000-7000-8000-000000000001".to_owned(),
+        run: RUN.to_owned(),
         drill: "restore-without-bump".to_owned(),
         drill_digest: "d".repeat(64),
         plan_digest: "e".repeat(64),

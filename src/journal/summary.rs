@@ -217,6 +217,9 @@ impl RunSummary {
             self.violations.push(format!("entry {}: the run was already closed", entry.seq));
         }
         match &entry.event {
+            JournalEvent::RunOpened { .. } if self.started.is_some() => {
+                self.violations.push(format!("entry {}: the run was opened a second time", entry.seq));
+            }
             JournalEvent::RunOpened { run, drill, drill_digest, plan_digest, tool, operator, .. } => {
                 self.run.clone_from(run);
                 self.drill.clone_from(drill);

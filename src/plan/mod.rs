@@ -8,6 +8,7 @@
 pub mod capability;
 pub mod digest;
 mod expand;
+pub mod faithful;
 mod minimum;
 mod overrides;
 pub mod predict;
@@ -256,6 +257,18 @@ pub enum PredictedView {
     LostTimeline,
     /// The phase does not occur: the restored timeline starts above the old revision.
     NotApplicable,
+}
+
+impl PredictedView {
+    /// In words, those of what is seen.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            PredictedView::True => "equals etcd's state",
+            PredictedView::LostTimeline => "on the lost timeline",
+            PredictedView::NotApplicable => "does not occur",
+        }
+    }
 }
 
 /// What only exists once the cluster does.

@@ -342,7 +342,22 @@ fn rto(drill: &Drill, o: &Rto, predictions: &[Prediction]) -> Option<String> {
         "etcdutl and one etcd start, after which a running API server answers again by itself within about a \
          second (1.1 s executed)"
     };
-    Some(format!("met, if {} leaves room for it: {work}, counted from {from}", o.within))
+    let lease = if waits_for_a_lease(o.to, restore) {
+        "; then the new leader waits for the Lease of the one that was killed to lapse: 15 s after its last renewal, \
+         looked at every 2 s"
+    } else {
+        ""
+    };
+    Some(format!("met, if {} leaves room for it: {work}, counted from {from}{lease}", o.within))
+}
+
+/// Whether who has to act was killed, and left its Lease behind.
+fn waits_for_a_lease(to: RtoTo, restore: &RestoreSnapshot) -> bool {
+    match to {
+        RtoTo::ControllersAct => restore.restart.controller_managers != Which::None,
+        RtoTo::SchedulerActs => restore.restart.schedulers != Which::None,
+        _ => false,
+    }
 }
 
 fn some_list_is_true(drill: &Drill, predictions: &[Prediction]) -> bool {

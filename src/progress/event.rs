@@ -95,15 +95,6 @@ pub enum EventKind {
         /// What ended it: `step 3`, `undo`.
         by: String,
     },
-    /// How an objective stands. Only the judge decides, after the run.
-    ObjectivePreview {
-        /// Objective name.
-        objective: String,
-        /// How it stands; `null` while it can't be told.
-        verdict: Option<Verdict>,
-        /// In words, with figures.
-        text: String,
-    },
     /// Something that people should read.
     Message {
         /// How urgent.

@@ -66,11 +66,11 @@ pub(super) fn describe(kind: &EventKind) -> String {
         }
         EventKind::PhaseChanged { phase } => format!("phase {}", phase_word(*phase)),
         EventKind::StepStarted { step, of, kind } => {
-            format!("step {} of {of}: {kind}", step + 1)
+            format!("step {step}: {kind}, {} of {of}", step + 1)
         }
-        EventKind::StepFinished { step, failed: None } => format!("step {} done", step + 1),
+        EventKind::StepFinished { step, failed: None } => format!("step {step} done"),
         EventKind::StepFinished { step, failed: Some(reason) } => {
-            format!("step {} failed: {reason}", step + 1)
+            format!("step {step} failed: {reason}")
         }
         EventKind::ClientState { client, state, last, .. } => {
             let last = last.as_deref().map(|l| format!(" ({l})")).unwrap_or_default();
@@ -84,9 +84,6 @@ pub(super) fn describe(kind: &EventKind) -> String {
             format!("fault {kind} seen on {}", targets.join(", "))
         }
         EventKind::FaultEnded { injection, by } => format!("fault {injection} ended by {by}"),
-        EventKind::ObjectivePreview { objective, verdict, text } => {
-            format!("objective {objective}: {} ({text})", verdict.map_or("open", figure::met))
-        }
         EventKind::Message { level, text } => match level {
             MessageLevel::Info => text.clone(),
             MessageLevel::Warning => format!("warning: {text}"),

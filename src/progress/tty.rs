@@ -109,7 +109,7 @@ impl Show for Tty {
         match &event.kind {
             EventKind::PhaseChanged { phase } => self.phase = phase_word(*phase),
             EventKind::StepStarted { kind, step, of } => {
-                let text = format!("step {} of {of}: {}", step + 1, safe(kind));
+                let text = format!("step {step}: {}, {} of {of}", safe(kind), step + 1);
                 self.running = Some((text, event.mono_ns));
             }
             EventKind::StepFinished { failed: None, .. } => self.running = None,
@@ -133,11 +133,6 @@ impl Show for Tty {
                     &format!("~{condition}"),
                     format!("  {name:<18} {state} {samples} of {needed} samples"),
                 );
-            }
-            EventKind::ObjectivePreview { objective, verdict, text } => {
-                let word = verdict.map_or("open", figure::met);
-                let name = safe(objective);
-                self.row(&format!("~~{objective}"), format!("  {name:<26} {word:<13} {}", safe(text)));
             }
             kept => self.keep(&describe(kept)),
         }

@@ -3,14 +3,14 @@
 use super::{StateDir, StateError};
 use crate::clock::WallTime;
 use crate::durable::write_atomically;
-use crate::journal::entry::RunOutcome;
+use crate::journal::entry::{Entry, JournalEvent, RunOutcome};
 use crate::journal::summary::RunSummary;
 use crate::journal::{reader, writer};
 use crate::regular_file;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, BufRead as _};
 use std::path::{Path, PathBuf};
 
 /// One run.
@@ -87,7 +87,8 @@ impl StateDir {
         write().map_err(|source| StateError::Unusable { path: path.clone(), source })
     }
 
-    /// Every run, oldest first. A pointer to a directory that is gone is left out.
+    /// Every run, oldest first. A pointer to a directory that is gone, or that another run has been
+    /// written to since, is left out.
     ///
     /// # Errors
     /// When the state directory can't be read; one that is not there has no runs.
@@ -151,6 +152,7 @@ impl StateDir {
                 dirs.insert(name.to_owned(), path);
             } else if let Some(id) = name.strip_suffix(".json")
                 && let Some(dir) = pointed_to(&path)
+                && opened_in(&dir).is_none_or(|run| run == id)
             {
                 dirs.insert(id.to_owned(), dir);
             }
@@ -162,6 +164,17 @@ impl StateDir {
 fn pointed_to(path: &Path) -> Option<PathBuf> {
     let pointer: Pointer = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
     pointer.dir.is_dir().then_some(pointer.dir)
+}
+
+/// The run that the journal in `dir` says it is of; `None` when that can't be read.
+fn opened_in(dir: &Path) -> Option<String> {
+    let mut line = String::new();
+    io::BufReader::new(regular_file::open(&dir.join("journal.jsonl")).ok()?).read_line(&mut line).ok()?;
+    let entry: Entry = serde_json::from_str(&line).ok()?;
+    match entry.event {
+        JournalEvent::RunOpened { run, .. } => Some(run),
+        _ => None,
+    }
 }
 
 fn ids(found: &[(String, PathBuf)]) -> String {
@@ -240,23 +253,25 @@ mod tests {
         drop(run(&state.run("aaaa-2"), 16));
         let elsewhere = root.path().join("out");
         let living = run(&elsewhere, 3);
+        state.register(samples::RUN, &elsewhere).unwrap();
         state.register("bbbb-1", &elsewhere).unwrap();
         let rows = state.list_runs().unwrap();
         let seen: Vec<_> = rows.iter().map(|r| (r.id.as_str(), r.state, r.verdict.as_deref())).collect();
         assert_eq!(
             seen,
             [
+                (samples::RUN, RunState::Running, None),
                 ("aaaa-1", RunState::Closed, Some("fail")),
                 ("aaaa-2", RunState::Unfinished, None),
-                ("bbbb-1", RunState::Running, None)
-            ]
+            ],
+            "and not the run whose directory another one took"
         );
         drop(living);
-        assert_eq!(state.resolve_run("b").unwrap(), fs::canonicalize(&elsewhere).unwrap());
+        assert_eq!(state.resolve_run("0199").unwrap(), fs::canonicalize(&elsewhere).unwrap());
         assert_eq!(state.resolve_run(elsewhere.to_str().unwrap()).unwrap(), elsewhere);
         assert!(matches!(state.resolve_run("aaaa"), Err(StateError::Ambiguous { .. })));
         assert!(matches!(state.resolve_run("zzz"), Err(StateError::NoSuchRun { .. })));
-        assert!(state.only_run(&[RunState::Unfinished]).unwrap_err().to_string().contains("bbbb-1"));
+        assert!(state.only_run(&[RunState::Unfinished]).unwrap_err().to_string().contains(samples::RUN));
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub fn marks(timeline: &Timeline, plan: &Plan, journal: &[Entry]) -> Marks {
                 .lanes
                 .iter()
                 .filter(|lane| lane.kind == kind)
-                .map(|lane| (lane.client.clone(), recovery(name, lane, fault, &floor, plan)))
+                .map(|lane| (lane.client.clone(), recovery(name, lane, timeline, (fault, &floor), plan)))
                 .collect();
             if each.is_empty() && !ALWAYS.contains(&name) {
                 continue;
@@ -177,12 +177,24 @@ fn detected(lanes: &[Lane], fault: &Mark) -> Marked {
         .ok_or_else(|| "no client noticed anything".to_owned())
 }
 
-fn recovery(name: &str, lane: &Lane, fault: &Mark, floor: &Result<MonoNs, String>, plan: &Plan) -> Recovery {
+fn recovery(
+    name: &str,
+    lane: &Lane,
+    timeline: &Timeline,
+    (fault, floor): (&Mark, &Result<MonoNs, String>),
+    plan: &Plan,
+) -> Recovery {
     let after =
         After { lower: fault.lower, upper: fault.upper, floor: floor.clone().unwrap_or(MonoNs(u64::MAX)) };
     let mut found = first_sustained(name, &lane.samples, after, plan.limits.sustained);
     if let Err(reason) = floor {
         found.mark = Err(reason.clone());
+    }
+    // All of etcd was gone: whoever was answered rightly was answered by the restored one.
+    if let Some(restored) = &timeline.restored {
+        found.not_before = found.not_before.max(restored.since);
+        found.mark =
+            found.mark.map(|mark| Mark { lower: mark.lower.max(restored.since).min(mark.upper), ..mark });
     }
     found
 }

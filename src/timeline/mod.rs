@@ -77,6 +77,19 @@ pub struct Restored {
 }
 
 impl Restored {
+    /// Whether an acknowledged write took effect on the restored timeline. One that was sent before and answered
+    /// after the restore did, if etcd holds it at a revision that only this timeline has: it hung through the
+    /// outage, and the restored store took it.
+    #[must_use]
+    pub fn has_taken(&self, write: &Write) -> bool {
+        let revision = || self.truth.as_ref().ok().and_then(|truth| truth.revision_of(write.id));
+        match side(self.since, write.call, write.ret) {
+            Side::Lost => false,
+            Side::Restored => true,
+            Side::Spanning => revision().is_some_and(|revision| revision > self.base),
+        }
+    }
+
     /// Holds a view against etcd's state, see [`Truth::compare`].
     ///
     /// # Errors

@@ -56,18 +56,27 @@ pub struct Stretch {
     pub reason: Option<String>,
 }
 
+/// A good answer that took longer is drawn as waiting until it came.
+const SLOW_NS: u64 = 500_000_000;
+
 impl Lane {
     /// Neighbouring observations of the same state as one stretch.
     #[must_use]
     pub fn stretches(&self) -> Vec<Stretch> {
         let mut out: Vec<Stretch> = Vec::new();
         for sample in &self.samples {
+            let took = sample.ret.since(sample.call);
             let (state, reason) = match &sample.state {
+                // Until its answer came nobody could know that it would be a good one.
+                State::Good if took > SLOW_NS && !is_watch(self.kind) => (
+                    LaneState::Unknown,
+                    Some(format!("answered, and rightly, after {} ms", took / 1_000_000)),
+                ),
                 State::Good => (LaneState::Good, None),
-                State::Bad(why) => (LaneState::Failed, Some(why)),
-                State::Wrong(why) => (LaneState::Wrong, Some(why)),
-                State::Unknown(why) => (LaneState::Unknown, Some(why)),
-                State::Unobserved(why) => (LaneState::Unobserved, Some(why)),
+                State::Bad(why) => (LaneState::Failed, Some(why.clone())),
+                State::Wrong(why) => (LaneState::Wrong, Some(why.clone())),
+                State::Unknown(why) => (LaneState::Unknown, Some(why.clone())),
+                State::Unobserved(why) => (LaneState::Unobserved, Some(why.clone())),
             };
             let counted = u64::from(sample.line.is_some());
             match out.last_mut() {
@@ -80,7 +89,7 @@ impl Lane {
                     to_ns: sample.ret,
                     state,
                     samples: counted,
-                    reason: reason.cloned(),
+                    reason,
                 }),
             }
         }

@@ -1,16 +1,20 @@
 //! Whatever is changed in a bundle, verification fails and names the file.
 
-use crate::bundle::{bundle, copy_of, reseal, verified, verified_by};
+use crate::bundle::{bundle, copy_of, judge_and_reseal, reseal, verified, verified_by};
 use proptest::prelude::*;
 use proptest::sample::Index;
+use quakeproof::clock::FakeClock;
 use quakeproof::evidence::layout::RunDir;
 use quakeproof::evidence::load::load;
 use quakeproof::evidence::manifest::seal;
 use quakeproof::evidence::publish::publish;
 use quakeproof::evidence::{EvidenceError, secrets};
 use quakeproof::exit::ExitCode;
+use quakeproof::journal::entry::JournalEvent;
+use quakeproof::journal::reader;
+use quakeproof::journal::writer::JournalWriter;
 use std::fs;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use tempfile::TempDir;
 
 static BUNDLE: LazyLock<TempDir> = LazyLock::new(bundle);
@@ -181,17 +185,83 @@ fn a_changed_finding_is_named_by_its_path() {
 #[test]
 fn another_judge_version_is_another_opinion_and_no_integrity_failure() {
     let (_root, dir) = copy_of(&BUNDLE);
-    let same = verified_by(dir.path(), "test/2").unwrap();
+    let same = verified_by(dir.path(), "test/judge 2").unwrap();
     assert!(same.is_valid() && same.other_opinion.is_none(), "agreement needs no second column");
     let text = fs::read_to_string(dir.report_json()).unwrap().replace("\"observed\": 6", "\"observed\": 5");
     fs::write(dir.report_json(), text).unwrap();
     reseal(&dir);
-    let report = verified_by(dir.path(), "test/2").unwrap();
+    let report = verified_by(dir.path(), "test/judge 2").unwrap();
     assert!(report.is_valid());
     let opinion = report.other_opinion.unwrap();
-    assert_eq!((opinion.judge.as_str(), opinion.ours.as_str()), ("test/1", "test/2"));
+    assert_eq!((opinion.judge.as_str(), opinion.ours.as_str()), ("test/judge 1", "test/judge 2"));
     assert_eq!(opinion.differences.len(), 2);
     assert_eq!(opinion.differences[0].path, "$.objectives[0].observed");
+}
+
+/// Writes the journal anew, changed, with a chain and a manifest that fit.
+fn rewritten(change: impl FnOnce(&mut Vec<JournalEvent>)) -> (TempDir, RunDir) {
+    let (root, dir) = copy_of(&BUNDLE);
+    let mut events: Vec<JournalEvent> =
+        reader::read(&dir.journal()).unwrap().entries.into_iter().map(|e| e.event).collect();
+    change(&mut events);
+    fs::remove_file(dir.journal()).unwrap();
+    let mut journal = JournalWriter::create(&dir.journal(), Arc::new(FakeClock::new())).unwrap();
+    for event in events {
+        journal.append(event).unwrap();
+    }
+    drop(journal);
+    judge_and_reseal(&dir);
+    (root, dir)
+}
+
+fn first_difference(dir: &RunDir) -> String {
+    verified(dir.path()).unwrap().first_difference.expect("it is invalid")
+}
+
+#[test]
+fn a_journal_made_anew_by_a_forger_still_has_to_tell_a_whole_story() {
+    let (_root, dir) = rewritten(|_| {});
+    assert_eq!(verified(dir.path()).unwrap().first_difference, None, "nothing was changed");
+    let (_root, dir) = rewritten(|events| {
+        let again = events[0].clone();
+        events.insert(3, again);
+    });
+    assert!(first_difference(&dir).contains("opened a second time"));
+    let settles = |e: &JournalEvent| {
+        matches!(
+            e,
+            JournalEvent::Discharged { .. }
+                | JournalEvent::UndoFinished { .. }
+                | JournalEvent::ClusterRemoved { .. }
+        )
+    };
+    let (_root, dir) = rewritten(|events| events.retain(|e| !settles(e)));
+    assert!(first_difference(&dir).contains("is owed"));
+    let (_root, dir) =
+        rewritten(|events| events.retain(|e| !matches!(e, JournalEvent::HistoryAnchored { .. })));
+    assert!(first_difference(&dir).contains("behind the last anchor"));
+}
+
+#[test]
+fn a_judge_that_is_not_known_here_is_no_opinion() {
+    for (by, words) in [("nobody", "is no judge that is known here"), ("test/judge x", "is no judge")] {
+        let (_root, dir) = copy_of(&BUNDLE);
+        let text = fs::read_to_string(dir.report_json()).unwrap().replace("test/judge 1", by);
+        fs::write(dir.report_json(), text).unwrap();
+        reseal(&dir);
+        assert!(first_difference(&dir).contains(words));
+    }
+    let (_root, dir) = copy_of(&BUNDLE);
+    let text = fs::read_to_string(dir.report_json()).unwrap().replace("test/judge 1", "test/judge 7");
+    fs::write(dir.report_json(), text).unwrap();
+    reseal(&dir);
+    let newer = verified(dir.path()).unwrap_err().to_string();
+    assert!(newer.contains("test/judge 7") && newer.contains("or a later one"), "{newer}");
+    // An older one is shown, and nobody is told that its reports were checked.
+    let (_root, dir) = copy_of(&BUNDLE);
+    let report = verified_by(dir.path(), "test/judge 2").unwrap();
+    let reports = report.checks.iter().find(|c| c.name == "reports").unwrap();
+    assert!(reports.detail.starts_with("not checked"), "{}", reports.detail);
 }
 
 #[test]
@@ -238,7 +308,7 @@ fn torn_last_lines_can_still_be_judged_but_not_pass_as_finished() {
     assert!(!report.is_valid());
     assert!(report.first_difference.as_ref().unwrap().contains("quakeproof recover"), "{report:?}");
     let histories = report.checks.iter().find(|c| c.name == "histories").unwrap();
-    assert!(histories.ok, "what follows the last anchor is reported, not refused");
+    assert!(!histories.ok, "a run that was completed has nothing behind its last anchor");
     assert!(histories.detail.contains("histories/orders.jsonl: 0 records, 10 bytes"), "{}", histories.detail);
 }
 

@@ -174,6 +174,9 @@ fn steps(lint: &mut Lint<'_>) {
     for (i, step) in lint.drill.spec.steps.iter().enumerate() {
         match step {
             Step::Hold(s) => span(lint, &step_path(i, step, "for"), s.duration, WAIT),
+            Step::RestoreSnapshot(s) => {
+                span(lint, &step_path(i, step, "readyWithin"), s.ready_within, (Span::secs(1), WAIT.1));
+            }
             Step::Observe(s) => {
                 span(lint, &step_path(i, step, "atMost"), s.at_most, WAIT);
                 span(lint, &step_path(i, step, "then"), s.then, (Span::millis(0), WAIT.1));

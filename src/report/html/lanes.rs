@@ -119,9 +119,11 @@ fn worst(pieces: &[Piece<'_>], start: u64, end: u64) -> LaneState {
 pub(super) fn totals(lane: &DrawnLane, from: u64, to: u64) -> Vec<(&'static str, u64)> {
     let states = [LaneState::Wrong, LaneState::Failed, LaneState::Unknown, LaneState::Good];
     let inside: Vec<Piece<'_>> = lane.stretches.iter().filter_map(|s| clip(s, from, to)).collect();
-    let of = |state| inside.iter().filter(|p| p.state == state).map(|p| p.to - p.from).sum::<u64>();
+    let of = |state| {
+        inside.iter().filter(|p| p.state == state).map(|p| p.to - p.from).fold(0, u64::saturating_add)
+    };
     let mut out: Vec<(&'static str, u64)> = states.into_iter().map(|s| (word(s), of(s))).collect();
-    let observed: u64 = out.iter().map(|(_, ns)| ns).sum();
+    let observed = out.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
     out.push((word(LaneState::Unobserved), (to - from).saturating_sub(observed)));
     out
 }
