@@ -4,6 +4,7 @@ use super::Failure;
 use crate::exit::ExitCode;
 use crate::state::StateDir;
 use std::io::IsTerminal;
+use std::path::Path;
 
 /// The state directory, made if it is not there.
 pub fn state_dir() -> Result<StateDir, Failure> {
@@ -46,6 +47,14 @@ pub fn columns() -> usize {
     const WIDEST: u16 = 110;
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
     usize::from(size.map(|s| s.ws_col).filter(|columns| *columns > 0).unwrap_or(WIDEST).min(WIDEST))
+}
+
+/// The state directory, for a command that looks at a run. One that is given as a directory needs none.
+pub fn state_for(run: &str) -> Result<StateDir, Failure> {
+    state_dir().or_else(|failure| match Path::new(run).is_dir() {
+        true => Ok(StateDir::at(Path::new(run))),
+        false => Err(failure),
+    })
 }
 
 /// `NO_COLOR` or `CI` asks for plain lines.

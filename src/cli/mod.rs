@@ -29,7 +29,8 @@ use std::path::Path;
 /// Chaos and disaster-recovery drills for Kubernetes, with evidence that can be verified offline.
 ///
 /// Exit codes of every command: 0 done, 3 wrong usage or a bad file, 5 refused before anything was
-/// harmed, 70 a bug in quakeproof. `quakeproof <COMMAND> --help` has those of its own.
+/// harmed, 70 a bug in quakeproof. Of those that judge: 1 an objective missed, 2 inconclusive, 4 something is
+/// left faulted, 6 invalid evidence, 130 interrupted. `quakeproof <COMMAND> --help` has the details.
 #[derive(Debug, Parser)]
 #[command(name = "quakeproof", version, arg_required_else_help = true)]
 struct Cli {
@@ -152,9 +153,9 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Recover(args) => recover::run(&args),
         Command::Abort(args) => abort::run(&args),
         Command::Runs(args) => Ok(runs::run(&args, &environment::state_dir()?)),
-        Command::Show(args) => Ok(show::run(&args, &environment::state_dir()?)),
-        Command::Report(args) => Ok(report::run(&args, &environment::state_dir()?)),
-        Command::Verify(args) => Ok(verify::run(&args, &environment::state_dir()?)),
+        Command::Show(args) => Ok(show::run(&args, &environment::state_for(&args.run)?)),
+        Command::Report(args) => Ok(report::run(&args, &environment::state_for(&args.run)?)),
+        Command::Verify(args) => Ok(verify::run(&args, &environment::state_for(&args.run)?)),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Cluster(args) => {
             let state = environment::state_dir()?;

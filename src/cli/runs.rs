@@ -55,18 +55,24 @@ pub(super) fn word(value: impl Serialize) -> String {
 fn table(rows: &[RunRow]) -> String {
     let ids: Vec<_> = rows.iter().map(|row| row.id.as_str()).collect();
     let mut builder = Builder::default();
-    builder.push_record(["RUN", "DRILL", "STARTED", "STATE", "OUTCOME", "VERDICT"]);
+    builder.push_record(["RUN", "DRILL", "STARTED (UTC)", "STATE", "OUTCOME", "VERDICT"]);
     for (row, length) in rows.iter().zip(unique_prefix_lengths(&ids)) {
         builder.push_record([
             terminal(&row.id.chars().take(length).collect::<String>()).into_owned(),
             terminal(&row.drill).into_owned(),
-            row.started_at.as_ref().map_or("-".to_owned(), |at| terminal(&at.0).into_owned()),
+            row.started_at.as_ref().map_or("-".to_owned(), |at| seconds(&at.0)),
             row.state.word().to_owned(),
             word(row.outcome),
             terminal(row.verdict.as_deref().unwrap_or("-")).into_owned(),
         ]);
     }
     format!("{}\n", builder.build().with(Style::blank()))
+}
+
+/// An instant to the second.
+fn seconds(at: &str) -> String {
+    let whole = at.split_once('.').map_or(at, |(seconds, _)| seconds);
+    terminal(&whole.trim_end_matches('Z').replacen('T', " ", 1)).into_owned()
 }
 
 #[cfg(test)]

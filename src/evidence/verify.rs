@@ -390,11 +390,8 @@ fn check_agent_logs(dir: &RunDir, journal: &Journal, summary: &RunSummary) -> Re
     if let Some(missing) = anchors.keys().find(|file| !files.iter().any(|f| f == *file)) {
         return Err(format!("{missing}: missing, the journal anchored it"));
     }
-    let armed = summary.injections.iter().any(|i| i.armed.is_some());
-    if files.is_empty() && armed && is_whole(summary) {
-        return Err(
-            "agent/: there is no log of the agent, though the journal says that it held an undo".to_owned()
-        );
+    if files.is_empty() && summary.injections.iter().any(|i| i.armed.is_some()) {
+        return Ok("no log of the agent: what it did is the journal's word alone".to_owned());
     }
     for (file, anchors) in &anchors {
         check_anchors(&dir.path().join(file), anchors).map_err(|e| e.to_string())?;

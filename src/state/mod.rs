@@ -50,6 +50,14 @@ pub enum StateError {
         /// As given.
         wanted: String,
     },
+    /// No run is in any of the states asked for.
+    #[error(
+        "no run is {states}\n  hint: `quakeproof runs` lists them, and shows their directories with `--json`"
+    )]
+    NoneInState {
+        /// In words.
+        states: String,
+    },
     /// A run was asked for by too short a prefix.
     #[error("`{wanted}` stands for several runs: {candidates}")]
     Ambiguous {

@@ -93,7 +93,10 @@ impl StateDir {
     /// # Errors
     /// When the state directory can't be read; one that is not there has no runs.
     pub fn list_runs(&self) -> Result<Vec<RunRow>, StateError> {
-        Ok(self.run_dirs()?.into_iter().map(|(id, dir)| row(id, dir)).collect())
+        let mut rows: Vec<RunRow> = self.run_dirs()?.into_iter().map(|(id, dir)| row(id, dir)).collect();
+        // Those that can't be read, of which nobody knows when they began, come last.
+        rows.sort_by_key(|row| (row.started_at.is_none(), row.started_at.clone()));
+        Ok(rows)
     }
 
     /// The directory of a run: by path, or by the beginning of its id.
@@ -117,14 +120,14 @@ impl StateDir {
     /// The only run that is in one of `states`; for commands that are given none.
     ///
     /// # Errors
-    /// [`StateError::NoSuchRun`], [`StateError::Ambiguous`] with the candidates.
+    /// [`StateError::NoneInState`], [`StateError::Ambiguous`] with the candidates.
     pub fn only_run(&self, states: &[RunState]) -> Result<PathBuf, StateError> {
         let words = states.iter().map(|s| s.word()).collect::<Vec<_>>().join(" or ");
         let rows = self.list_runs()?.into_iter().filter(|row| states.contains(&row.state));
         let mut found: Vec<_> = rows.map(|row| (row.id, row.dir)).collect();
         match found.len() {
             1 => Ok(found.remove(0).1),
-            0 => Err(StateError::NoSuchRun { wanted: words }),
+            0 => Err(StateError::NoneInState { states: words }),
             _ => Err(StateError::Ambiguous { wanted: words, candidates: ids(&found) }),
         }
     }

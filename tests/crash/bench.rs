@@ -1,6 +1,7 @@
 //! One run on one fake cluster, and what must be true of both afterwards.
 
 use crate::fake_provider::cluster::{FakeProvider, ensure_agent, kill_agent};
+use crate::fake_provider::control::{UNPACKED, snapshot};
 use crate::fake_provider::state::{FakeState, IN_USE, ORIGINAL, RESTORED, STATE_FILE};
 use crate::process::{self, Fate, Role};
 use nix::sys::signal::Signal;
@@ -103,6 +104,7 @@ impl Bench {
         bench.state_dir().create().expect("there is space");
         let plan = setup.plan();
         fs::write(bench.root.join("plan.json"), canonical_bytes(&plan)).expect("there is space");
+        fs::write(bench.root.join(UNPACKED), snapshot()).expect("there is space");
         if setup.standing {
             let up = block_on(async { bench.provider().up(bench.cluster(), &plan.cluster, &|_| {}).await });
             up.expect("there is no such cluster yet");
