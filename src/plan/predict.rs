@@ -27,6 +27,7 @@ use crate::client::failure::FailureClass;
 use crate::client::spec::{InitialState, ListResourceVersion};
 use crate::drill::lint::{client_name, objective_name};
 use crate::drill::spec::{Client, Drill, ListReader, Objective, RestoreSnapshot, Step};
+use crate::drill::values::Span;
 use crate::provider::component::ComponentId;
 use crate::step::bump::Bump;
 use crate::step::restart::Which;
@@ -323,8 +324,46 @@ pub(super) fn objectives(drill: &Drill, predictions: &[Prediction]) -> Vec<Plann
     drill.spec.objectives.iter().map(planned).collect()
 }
 
+/// What is predicted of a fault that loses members, and no data.
+fn of_members(drill: &Drill, restored: impl FnOnce(Quorum) -> String) -> Option<String> {
+    let steps = &drill.spec.steps;
+    let begin = steps.iter().position(|s| matches!(s, Step::MemberLoss(_) | Step::QuorumLoss(_)))?;
+    let held = steps[begin..].iter().take_while(|s| !matches!(s, Step::End(_))).map(|s| match s {
+        Step::Hold(h) => h.duration.0,
+        _ => Duration::ZERO,
+    });
+    let held = Span(held.fold(Duration::ZERO, Duration::saturating_add));
+    Some(restored(if matches!(steps[begin], Step::QuorumLoss(_)) {
+        Quorum::Lost(held)
+    } else {
+        Quorum::Kept
+    }))
+}
+
+/// Whether enough members are left.
+enum Quorum {
+    Kept,
+    /// For at least this long.
+    Lost(Span),
+}
+
+fn rto_of_members(drill: &Drill, o: &Rto) -> Option<String> {
+    of_members(drill, |quorum| match quorum {
+        Quorum::Kept => format!(
+            "met, if {} leaves room for it: the others elect a leader, if it was theirs, within about two seconds, and \
+             clients of the lost member turn to another",
+            o.within
+        ),
+        Quorum::Lost(held) => format!(
+            "met, if {} leaves room for it: the quorum is gone for at least {held}, then members start and elect a leader \
+             within a few seconds",
+            o.within
+        ),
+    })
+}
+
 fn rto(drill: &Drill, o: &Rto, predictions: &[Prediction]) -> Option<String> {
-    let (restore, _) = restore(drill)?;
+    let Some((restore, _)) = restore(drill) else { return rto_of_members(drill, o) };
     let from = match o.from {
         RtoFrom::Fault => "the fault",
         RtoFrom::RestoreCommand => "the restore command",
@@ -367,12 +406,16 @@ fn some_list_is_true(drill: &Drill, predictions: &[Prediction]) -> bool {
 }
 
 fn rpo(drill: &Drill) -> Option<String> {
-    let (restore, held) = restore(drill)?;
+    let Some((restore, held)) = restore(drill) else {
+        return of_members(drill, |_| {
+            "met: what etcd acknowledges is on the disks of a majority, which come back".to_owned()
+        });
+    };
     let writes = u128::from(writes_per_second(drill)) * held.as_millis() / 1_000;
     Some(format!(
         "at least {}, about {writes} writes: what is acknowledged between snapshot `{}` and the fault is lost, \
          whatever the procedure",
-        crate::drill::values::Span(held),
+        Span(held),
         restore.from
     ))
 }

@@ -176,3 +176,18 @@ fn two_leaders_are_predicted_only_where_the_lease_is_handed_over() {
     let objective = two.objectives.iter().find(|o| o.name == "one-leader").unwrap();
     assert!(objective.predicted.as_ref().unwrap().contains("stepped down"), "{objective:?}");
 }
+
+const MEMBER_LOSS: &str = include_str!("../../../scenarios/etcd/member-loss.yaml");
+const QUORUM_LOSS: &str = include_str!("../../../scenarios/etcd/quorum-loss.yaml");
+
+#[test]
+fn every_objective_of_a_loss_without_a_restore_has_its_prediction() {
+    for (text, words) in [(MEMBER_LOSS, "elect a leader"), (QUORUM_LOSS, "the quorum is gone for at least")] {
+        let plan = plan(text, "v1.37.2");
+        for objective in &plan.objectives {
+            let predicted = objective.predicted.as_deref().unwrap_or_else(|| panic!("{}", objective.name));
+            assert!(predicted.starts_with("met"), "{predicted}");
+        }
+        assert!(plan.objectives.iter().any(|o| o.predicted.as_deref().is_some_and(|p| p.contains(words))));
+    }
+}
