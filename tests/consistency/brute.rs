@@ -30,8 +30,11 @@ pub fn is_linearizable_for(epoch: &Epoch, key: u64) -> bool {
         };
         Some(Operation { action, ..o.clone() })
     });
-    let initial = epoch.initial.iter().filter(|(k, _)| **k == key).map(|(k, r)| (*k, *r)).collect();
-    is_linearizable(&Epoch { operations: operations.collect(), initial, base: 0, ..Epoch::default() })
+    let initial: BTreeMap<u64, u64> =
+        epoch.initial.iter().filter(|(k, _)| **k == key).map(|(k, r)| (*k, *r)).collect();
+    // Whatever is written later has a higher revision than what is there, also behind a write that nobody saw.
+    let base = initial.get(&key).copied().unwrap_or(0);
+    is_linearizable(&Epoch { operations: operations.collect(), initial, base, ..Epoch::default() })
 }
 
 /// Revisions that answers mention, by object, and those that were acknowledged.

@@ -96,7 +96,7 @@ proptest! {
             });
             Epoch { operations: operations.collect(), ..epoch.clone() }
         };
-        prop_assert!(!is_linearizable_for(&weaker(None), 1));
+        prop_assert!(!is_linearizable_for(&weaker(None), 1), "{:#?}", weaker(None));
         for record in &kept {
             prop_assert!(is_linearizable_for(&weaker(Some(&record.line)), 1), "{} is not needed", record.line);
         }

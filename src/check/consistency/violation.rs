@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 /// A rule that every history of the store obeys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// Two writes were acknowledged at one revision.
+    /// Two writes took effect at one revision.
     RevisionUsedTwice,
     /// A later operation got a revision that is not higher.
     RevisionOrder,
@@ -36,7 +36,7 @@ impl Rule {
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Self::RevisionUsedTwice => "a revision acknowledged twice",
+            Self::RevisionUsedTwice => "a revision of two writes",
             Self::RevisionOrder => "a revision out of order",
             Self::Read => "a read that no state explains",
             Self::Range => "a read that is not the state at its revision",

@@ -38,13 +38,12 @@ struct Witness<'a> {
 
 impl Witness<'_> {
     fn twice(&mut self) {
-        let mut acked: BTreeMap<u64, usize> = BTreeMap::new();
-        for (index, operation) in self.epoch.operations.iter().enumerate() {
-            let Action::Write { result: WriteResult::Done(Some(revision)), .. } = operation.action else {
-                continue;
-            };
-            if let Some(first) = acked.insert(revision, index) {
-                let what = format!("revision {revision} was acknowledged for two writes");
+        let mut taken: BTreeMap<u64, usize> = BTreeMap::new();
+        for index in 0..self.epoch.operations.len() {
+            // Also that of a write that was never answered, where somebody saw it.
+            let Some(revision) = self.own_revision(index) else { continue };
+            if let Some(first) = taken.insert(revision, index) {
+                let what = format!("revision {revision} is that of two writes");
                 self.report(Rule::RevisionUsedTwice, index, &[first], what);
             }
         }
