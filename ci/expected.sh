@@ -26,3 +26,8 @@ is_everywhere() {
     *) return 1 ;;
   esac
 }
+
+# Every pinned Kubernetes version, ascending, as the binary given knows them.
+pinned_versions() {
+  "$1" toolchain list --json 2>/dev/null | jq -r '[.releases[].forKubernetes] | unique | .[]' | sort -V
+}

@@ -4,12 +4,13 @@
 #   REPORTS=DIR   directories of evidence DIR/<scenario>-<version>, used as they are where they exist
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. ci/expected.sh
 export PATH="$PATH:/usr/sbin:/sbin"
 procedures="restore-api-restarted restore-without-bump restore-bump-and-mark restore-official-procedure restore-bump-too-small"
 
 cargo build --release --locked
 exe="$PWD/target/release/quakeproof"
-versions="$("$exe" toolchain list --json | jq -r '[.releases[].forKubernetes] | unique | .[]' | sort -V)"
+versions="$(pinned_versions "$exe")"
 # shellcheck disable=SC2086 # a list of words
 "$exe" toolchain provide $versions >&2
 reports="${REPORTS:-target/matrix}"
@@ -37,7 +38,7 @@ table() { # scenario
     map(.predictions) as $all
     | ($versions | split("\n")) as $names
     | ([$all[][] | "\(.subject)\u0000\(.what)"] | reduce .[] as $k ([]; if index([$k]) then . else . + [$k] end)) as $order
-    | "\n| client | what | \($names | map(.) | join(" | ")) |\n|---|---|\($names | map("---") | join("|"))|",
+    | "\n| client | what | \($names | join(" | ")) |\n|---|---|\($names | map("---") | join("|"))|",
       ($order[] | split("\u0000") as [$s, $w]
         | [$all[] | map(select(.subject == $s and .what == $w))[0]] as $cells
         | select(any($cells[]; . != null and (.predicted != "does not occur" or .observed != "does not occur")))

@@ -23,7 +23,7 @@ as_root() { "$exe" "$@"; }
 
 users="as_user"
 [ "$(id -u)" != 0 ] || users="as_root as_user"
-versions="$("$exe" toolchain list --json | jq -r '[.releases[].forKubernetes] | unique | .[]')"
+versions="$(pinned_versions "$exe")"
 [ -n "$versions" ] || { echo "no pinned versions" >&2; exit 1; }
 
 failed=0
@@ -52,7 +52,7 @@ one() { # user, version, file
   [ "$results" = "$out/$dir" ] || [ ! -d "$results" ] || cp -r "$results" "$out/$dir"
 }
 
-newest="$(sort -V <<<"$versions" | tail -n 1)"
+newest="$(tail -n 1 <<<"$versions")"
 count=0 turn=0
 while IFS= read -r file; do
   if is_everywhere "$file"; then

@@ -13,8 +13,8 @@ export PATH="$PATH:/usr/sbin:/sbin"
 ci/packages.sh test
 cargo build --release --locked
 exe="$PWD/target/release/quakeproof"
-pinned="$("$exe" toolchain list --json | jq -r '[.releases[].forKubernetes] | unique | .[]')"
-newest="$(sort -V <<<"$pinned" | tail -n 1)"
+pinned="$(pinned_versions "$exe")"
+newest="$(tail -n 1 <<<"$pinned")"
 # shellcheck disable=SC2086 # a list of words
 "$exe" toolchain provide ${VERSIONS:-$pinned} >&2
 work="target/soak"

@@ -2,6 +2,7 @@
 # `make test`: everything that CI runs. Closes with `N passed, N failed, N skipped`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. ci/expected.sh
 export PATH="$PATH:/usr/sbin:/sbin"
 export CARGO_TERM_COLOR=never QUAKEPROOF_OFFLINE=1
 logs="$PWD/target/ci"
@@ -35,7 +36,7 @@ must "build" cargo build --locked
 
 # Upstream binaries take a quarter of an hour the first time: meanwhile the rest is compiled.
 cp target/debug/quakeproof "$logs/quakeproof"
-versions="$("$logs/quakeproof" toolchain list --json 2>/dev/null | jq -r '[.releases[].forKubernetes] | unique | .[]')"
+versions="$(pinned_versions "$logs/quakeproof")"
 # shellcheck disable=SC2086 # a list of words
 nice -n 10 "$logs/quakeproof" toolchain provide $versions >"$logs/toolchain.log" 2>&1 &
 provider=$!

@@ -1,16 +1,17 @@
 //! `quakeproof snapshot` on files that real etcds of every pinned version made, beside etcdutl of
 //! every pinned version, and on files that nobody should rely on.
 
+#[path = "support/kept_snapshot.rs"]
+mod kept_snapshot;
 #[path = "snapshot/store.rs"]
 mod store;
 
 use assert_cmd::Command;
-use flate2::read::GzDecoder;
+use kept_snapshot::unpacked;
 use proptest::prelude::*;
 use quakeproof::etcd::snapshot::{Raw, Selection, inspect, inspect_here, keys, verify};
 use serde_json::Value;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::LazyLock;
@@ -158,21 +159,13 @@ fn a_restored_database_has_its_bump(
     assert_eq!(snapshot(&["verify", "--raw"], &[&restored]).code, Some(0));
 }
 
-/// A snapshot that a real etcd made, from the repository.
-fn kept_bytes(name: &str) -> Vec<u8> {
-    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/snapshot").join(format!("{name}.gz"));
-    let mut bytes = Vec::new();
-    GzDecoder::new(fs::File::open(packed).unwrap()).read_to_end(&mut bytes).unwrap();
-    bytes
-}
-
 fn kept(dir: &Path, name: &str, as_name: &str) -> PathBuf {
     let path = dir.join(as_name);
-    fs::write(&path, kept_bytes(name)).unwrap();
+    fs::write(&path, unpacked(name)).unwrap();
     path
 }
 
-static REAL: LazyLock<Vec<u8>> = LazyLock::new(|| kept_bytes("etcd-3.7.3.db"));
+static REAL: LazyLock<Vec<u8>> = LazyLock::new(|| unpacked("etcd-3.7.3.db"));
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]

@@ -91,17 +91,13 @@ pub fn fates(response: Response, changes: &[Change], arrivals: &[Arrival]) -> Ve
     let mut changes = changes.iter().peekable();
     for (index, arrival) in arrivals.iter().enumerate() {
         while let Some(change) = changes.next_if(|change| change.at <= arrival.at) {
-            level.pass(change.at, arrivals);
-            level.seats = change.seats;
-            level.dispatch(change.at, arrivals);
+            level.change(*change, arrivals);
         }
         level.pass(arrival.at, arrivals);
         level.arrive(index, arrivals);
     }
     for change in changes {
-        level.pass(change.at, arrivals);
-        level.seats = change.seats;
-        level.dispatch(change.at, arrivals);
+        level.change(*change, arrivals);
     }
     level.pass(u64::MAX, arrivals);
     // At the end of time every wait has ended.
@@ -137,6 +133,12 @@ impl Level {
                 _ => return,
             }
         }
+    }
+
+    fn change(&mut self, change: Change, arrivals: &[Arrival]) {
+        self.pass(change.at, arrivals);
+        self.seats = change.seats;
+        self.dispatch(change.at, arrivals);
     }
 
     fn dispatch(&mut self, now: u64, arrivals: &[Arrival]) {

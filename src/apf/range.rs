@@ -124,8 +124,6 @@ pub struct Restored {
     pub at: u64,
     /// Seats from then on.
     pub seats: u64,
-    /// How long an execution takes at most.
-    pub service: u64,
 }
 
 /// A `Queue` level without seats, to which `due` (ascending) are sent; seats may come back.
@@ -239,7 +237,7 @@ mod tests {
     #[test]
     fn the_hand_made_run_of_1_30_4_lies_in_its_ranges() {
         let slack = Slack { arrival: 20 * MS, holding: 50 * MS, propagation: 300 * MS };
-        let restored = Restored { at: 15_000 * MS, seats: 66, service: 100 * MS };
+        let restored = Restored { at: 15_000 * MS, seats: 66 };
         let predicted = zero_queue(50, 15_000 * MS, &seed_450(), Some(restored), slack);
         assert_eq!(predicted.queue_full, Range::exactly(400));
         assert!(predicted.time_out.contains(6) && predicted.ok.contains(44), "{predicted:?}");
@@ -288,7 +286,7 @@ mod tests {
             due.sort_unstable();
             let slack = Slack { arrival, holding: late, propagation };
             let arrivals = turned_out(&due, holding, slack, &dice);
-            let restored = restored.map(|(at, seats)| Restored { at, seats, service: 0 });
+            let restored = restored.map(|(at, seats)| Restored { at, seats });
             let change = restored.map(|r| Change { at: r.at + die % (propagation + 1), seats: r.seats });
             let response = Response::Queue { capacity: usize::try_from(capacity).unwrap() };
             let seen = Outcomes::of(&fates(response, change.as_slice(), &arrivals));

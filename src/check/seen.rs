@@ -4,6 +4,7 @@ use super::figures::human;
 use super::window::{Phase, Window, Windows};
 use crate::clock::MonoNs;
 use crate::history::record::ClientKind;
+use crate::plan::PredictedView;
 use crate::timeline::Restored;
 use crate::timeline::cas::{CasAnswer, updates};
 use crate::timeline::clients::ClientLog;
@@ -31,14 +32,14 @@ pub enum ObservedView {
 }
 
 impl ObservedView {
-    /// In words.
+    /// In words, those of predictions where there are such.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            ObservedView::True => "equals etcd's state",
-            ObservedView::LostTimeline => "on the lost timeline",
+            ObservedView::True => PredictedView::True.words(),
+            ObservedView::LostTimeline => PredictedView::LostTimeline.words(),
             ObservedView::Stale => "stale",
-            ObservedView::NotApplicable => "does not occur",
+            ObservedView::NotApplicable => PredictedView::NotApplicable.words(),
             ObservedView::Unknown => "unknown",
         }
     }

@@ -1,6 +1,7 @@
 //! `quakeproof runs`: which runs there are and how they stand.
 
 use super::output::{print, say};
+use crate::clock::WallTime;
 use crate::exit::ExitCode;
 use crate::report::escape::terminal;
 use crate::state::StateDir;
@@ -60,7 +61,7 @@ fn table(rows: &[RunRow]) -> String {
         builder.push_record([
             terminal(&row.id.chars().take(length).collect::<String>()).into_owned(),
             terminal(&row.drill).into_owned(),
-            row.started_at.as_ref().map_or("-".to_owned(), |at| seconds(&at.0)),
+            row.started_at.as_ref().map_or("-".to_owned(), seconds),
             row.state.word().to_owned(),
             word(row.outcome),
             terminal(row.verdict.as_deref().unwrap_or("-")).into_owned(),
@@ -70,9 +71,8 @@ fn table(rows: &[RunRow]) -> String {
 }
 
 /// An instant to the second.
-fn seconds(at: &str) -> String {
-    let whole = at.split_once('.').map_or(at, |(seconds, _)| seconds);
-    terminal(&whole.trim_end_matches('Z').replacen('T', " ", 1)).into_owned()
+fn seconds(at: &WallTime) -> String {
+    terminal(&at.to_second().unwrap_or_else(|| at.0.clone())).into_owned()
 }
 
 #[cfg(test)]

@@ -142,47 +142,8 @@ pub fn end_run(
     by: &'static str,
     signer: Option<&SigningKey>,
 ) -> Result<(RunEnd, Report), Failure> {
-    if let Some(ended) = reseal(state, found, signer)? {
-        return Ok(ended);
-    }
-    let cluster = cluster_name(&found.plan, &found.id);
-    let clock = Arc::new(SystemClock::new());
-    let path = found.dir.path();
-    let lock = DrillLock::adopt(state, &cluster, &found.id, path, clock.as_ref())
-        .map_err(|e| Failure::new(ExitCode::Refused, &e))?;
-    let provider = provider(&found.plan, state, true)?;
-    let secrets = KnownSecrets::default();
-    let (feed, display) = display(&found.plan, &found.dir, false);
-    let request = RecoverRequest {
-        run: found.id.clone(),
-        plan: Arc::new(found.plan.clone()),
-        dir: found.dir.clone(),
-        cluster,
-        provider,
-        keep_cluster,
-        clock,
-        watcher: feed.clone(),
-        by,
-        secrets: secrets.clone(),
-    };
-    let end = environment::runtime()?.block_on(recover(request));
-    let end = end.map_err(|e| Failure::new(ExitCode::Refused, &e))?;
-    let report = finish(&found.dir, lock, &end, &feed, &secrets, signer)?;
-    drop(display);
-    Ok((end, report))
-}
-
-/// Judges and seals a run that ended in order, but whose bundle was not finished; it owes nothing, so that neither
-/// the cluster nor its binaries are needed. `None` for any other run.
-fn reseal(
-    state: &StateDir,
-    found: &Found,
-    signer: Option<&SigningKey>,
-) -> Result<Option<(RunEnd, Report)>, Failure> {
-    let journal = reader::read(&found.dir.journal()).map_err(|e| Failure::new(ExitCode::Invalid, &e))?;
-    let summary = RunSummary::of(&journal.entries);
-    let Some(closed) = summary.closed.clone().filter(|_| summary.is_settled()) else { return Ok(None) };
-    if signer.is_some() {
+    let ended = ended(found)?;
+    if ended.is_some() && signer.is_some() {
         return Err(Failure::laid_out(
             ExitCode::Refused,
             "error: this run has ended already: what was done to its files since can't be told, so that nobody \
@@ -190,15 +151,49 @@ fn reseal(
                 .to_owned(),
         ));
     }
-    let clock = SystemClock::new();
     let cluster = cluster_name(&found.plan, &found.id);
-    let lock = DrillLock::adopt(state, &cluster, &found.id, found.dir.path(), &clock)
+    let clock = Arc::new(SystemClock::new());
+    let path = found.dir.path();
+    let lock = DrillLock::adopt(state, &cluster, &found.id, path, clock.as_ref())
         .map_err(|e| Failure::new(ExitCode::Refused, &e))?;
-    let end = RunEnd { outcome: closed.outcome, reason: closed.reason };
-    let (feed, display) = display(&found.plan, &found.dir, false);
-    let report = finish(&found.dir, lock, &end, &feed, &KnownSecrets::default(), None)?;
+    let secrets = KnownSecrets::default();
+    let shown = || display(&found.plan, &found.dir, false);
+    let (end, (feed, display)) = match ended {
+        // It owes nothing: neither its cluster nor binaries for one are needed.
+        Some(end) => (end, shown()),
+        None => {
+            let provider = provider(&found.plan, state, true)?;
+            let (feed, display) = shown();
+            let request = RecoverRequest {
+                run: found.id.clone(),
+                plan: Arc::new(found.plan.clone()),
+                dir: found.dir.clone(),
+                cluster,
+                provider,
+                keep_cluster,
+                clock,
+                watcher: feed.clone(),
+                by,
+                secrets: secrets.clone(),
+            };
+            let end = environment::runtime()?.block_on(recover(request));
+            (end.map_err(|e| Failure::new(ExitCode::Refused, &e))?, (feed, display))
+        }
+    };
+    let report = finish(&found.dir, lock, &end, &feed, &secrets, signer)?;
     drop(display);
-    Ok(Some((end, report)))
+    Ok((end, report))
+}
+
+/// How a run ended that was closed and owes nothing; its bundle may not be finished. `None` for any other.
+fn ended(found: &Found) -> Result<Option<RunEnd>, Failure> {
+    let journal = reader::read(&found.dir.journal()).map_err(|e| Failure::new(ExitCode::Invalid, &e))?;
+    let summary = RunSummary::of(&journal.entries);
+    let settled = summary.is_settled();
+    Ok(summary
+        .closed
+        .filter(|_| settled)
+        .map(|closed| RunEnd { outcome: closed.outcome, reason: closed.reason }))
 }
 
 /// Judges a run, writes its reports and frees the cluster, unless something is left faulted.

@@ -43,6 +43,15 @@ pub struct BootId(pub String);
 #[serde(transparent)]
 pub struct WallTime(pub String);
 
+impl WallTime {
+    /// Date and time to the second, as people read it; `None` for what is no RFC 3339.
+    #[must_use]
+    pub fn to_second(&self) -> Option<String> {
+        let (date, time) = self.0.split_once('T')?;
+        Some(format!("{date} {}", time.get(..8)?))
+    }
+}
+
 /// Source of time, injected so that tests can step it.
 pub trait Clock: Send + Sync {
     /// CLOCK_BOOTTIME now.

@@ -8,6 +8,7 @@ use super::values::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 pub use crate::check::objectives::{Linearizable, NoClientOnLostTimeline, NoTwoLeaders, Rpo, Rto};
 pub use crate::client::spec::{
@@ -301,6 +302,17 @@ pub enum Step {
     RestoreSnapshot(RestoreSnapshot),
     /// Waits for a condition while the clients record.
     Observe(Observe),
+}
+
+impl Step {
+    /// How long the holds among these steps last in all.
+    pub(crate) fn held<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Duration {
+        let each = steps.into_iter().map(|step| match step {
+            Step::Hold(hold) => hold.duration.0,
+            _ => Duration::ZERO,
+        });
+        each.fold(Duration::ZERO, Duration::saturating_add)
+    }
 }
 
 /// One objective of the drill.

@@ -162,6 +162,7 @@ impl Lint<'_> {
         }
     }
 }
+
 /// An id has several spellings.
 fn same_run(a: &str, b: &str) -> bool {
     let id = |text: &str| uuid::Uuid::try_parse(text).ok();

@@ -3,6 +3,8 @@
 //! Offsets are made before the load begins, so that a plan can say what is going to happen, and so that
 //! nothing is computed while requests are sent.
 
+use super::pacer::Schedule;
+use crate::clock::MonoNs;
 use crate::drill::values::{Rate, Span};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -82,9 +84,8 @@ impl Arrivals {
     pub fn offsets(&self, seed: u64) -> Vec<u64> {
         match self {
             Arrivals::Constant(c) => {
-                let (rate, ns) = (u128::from(c.rate.0), u128::from(c.duration.as_ns()));
-                let count = (rate * ns).div_ceil(1_000_000_000);
-                (0..count).map(|i| nanoseconds(i * 1_000_000_000 / rate)).collect()
+                let schedule = Schedule::at_rate(MonoNs(0), c.rate);
+                (0..).map(|i| schedule.slot(i).due.0).take_while(|at| *at < c.duration.as_ns()).collect()
             }
             Arrivals::Poisson(c) => poisson(c, seed),
             Arrivals::Ramp(r) => ramp(r),
@@ -106,10 +107,6 @@ impl Arrivals {
             Arrivals::Burst(b) => Span(b.every.0.saturating_mul(b.times.saturating_sub(1))),
         }
     }
-}
-
-fn nanoseconds(of: u128) -> u64 {
-    u64::try_from(of).unwrap_or(u64::MAX)
 }
 
 fn poisson(c: &Constant, seed: u64) -> Vec<u64> {

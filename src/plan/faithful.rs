@@ -6,7 +6,6 @@
 use super::Plan;
 use super::overrides::Overrides;
 use crate::drill::parse;
-use crate::drill::spec::{Client, Objective, Step};
 
 /// Checks a plan against the text of its drill.
 ///
@@ -37,14 +36,11 @@ pub fn follows(plan: &Plan, text: &str) -> Result<(), String> {
         return Err("its drill is not the one in drill.yaml".to_owned());
     }
     let spec = &drill.spec;
-    let steps: Vec<&Step> = plan.steps.iter().map(|planned| &planned.step).collect();
-    let objectives: Vec<&Objective> = plan.objectives.iter().map(|planned| &planned.objective).collect();
-    let clients: Vec<&Client> = plan.clients.iter().filter_map(|planned| planned.spec.as_ref()).collect();
-    let indexed = plan.steps.iter().enumerate().all(|(index, planned)| planned.index == index);
+    let steps = plan.steps.iter().map(|planned| (planned.index, &planned.step));
     for (what, same) in [
-        ("steps", indexed && steps == spec.steps.iter().collect::<Vec<_>>()),
-        ("objectives", objectives == spec.objectives.iter().collect::<Vec<_>>()),
-        ("clients", clients == spec.clients.iter().collect::<Vec<_>>()),
+        ("steps", steps.eq(spec.steps.iter().enumerate())),
+        ("objectives", plan.objectives.iter().map(|planned| &planned.objective).eq(&spec.objectives)),
+        ("clients", plan.clients.iter().filter_map(|planned| planned.spec.as_ref()).eq(&spec.clients)),
         ("steady state", plan.steady_state == spec.steady_state),
         ("limits", plan.limits == spec.limits),
         ("topology", plan.cluster.topology == spec.cluster.topology),

@@ -301,11 +301,7 @@ fn restore(drill: &Drill) -> Option<(&RestoreSnapshot, Duration)> {
     })?;
     let taken =
         steps[..lost].iter().rposition(|s| matches!(s, Step::TakeSnapshot(t) if t.name == restore.from))?;
-    let held = steps[taken..lost].iter().map(|s| match s {
-        Step::Hold(h) => h.duration.0,
-        _ => Duration::ZERO,
-    });
-    Some((restore, held.fold(Duration::ZERO, Duration::saturating_add)))
+    Some((restore, Step::held(&steps[taken..lost])))
 }
 
 /// Objectives, each with what is expected of it in words.
@@ -324,42 +320,35 @@ pub(super) fn objectives(drill: &Drill, predictions: &[Prediction]) -> Vec<Plann
     drill.spec.objectives.iter().map(planned).collect()
 }
 
-/// What is predicted of a fault that loses members, and no data.
-fn of_members(drill: &Drill, restored: impl FnOnce(Quorum) -> String) -> Option<String> {
-    let steps = &drill.spec.steps;
-    let begin = steps.iter().position(|s| matches!(s, Step::MemberLoss(_) | Step::QuorumLoss(_)))?;
-    let held = steps[begin..].iter().take_while(|s| !matches!(s, Step::End(_))).map(|s| match s {
-        Step::Hold(h) => h.duration.0,
-        _ => Duration::ZERO,
-    });
-    let held = Span(held.fold(Duration::ZERO, Duration::saturating_add));
-    Some(restored(if matches!(steps[begin], Step::QuorumLoss(_)) {
-        Quorum::Lost(held)
-    } else {
-        Quorum::Kept
-    }))
-}
-
-/// Whether enough members are left.
+/// Whether a fault that loses members, and no data, leaves enough of them.
 enum Quorum {
     Kept,
     /// For at least this long.
     Lost(Span),
 }
 
-fn rto_of_members(drill: &Drill, o: &Rto) -> Option<String> {
-    of_members(drill, |quorum| match quorum {
-        Quorum::Kept => format!(
-            "met, if {} leaves room for it: the others elect a leader, if it was theirs, within about two seconds, and \
-             clients of the lost member turn to another",
-            o.within
-        ),
-        Quorum::Lost(held) => format!(
-            "met, if {} leaves room for it: the quorum is gone for at least {held}, then members start and elect a leader \
-             within a few seconds",
-            o.within
-        ),
+fn quorum(drill: &Drill) -> Option<Quorum> {
+    let steps = &drill.spec.steps;
+    let begin = steps.iter().position(|s| matches!(s, Step::MemberLoss(_) | Step::QuorumLoss(_)))?;
+    let lasting = steps[begin..].iter().take_while(|s| !matches!(s, Step::End(_)));
+    Some(match steps[begin] {
+        Step::QuorumLoss(_) => Quorum::Lost(Span(Step::held(lasting))),
+        _ => Quorum::Kept,
     })
+}
+
+fn rto_of_members(drill: &Drill, o: &Rto) -> Option<String> {
+    let work = match quorum(drill)? {
+        Quorum::Kept => {
+            "the others elect a leader, if it was theirs, within about two seconds, and clients of the \
+                         lost member turn to another"
+                .to_owned()
+        }
+        Quorum::Lost(held) => format!(
+            "the quorum is gone for at least {held}, then members start and elect a leader within a few seconds"
+        ),
+    };
+    Some(format!("met, if {} leaves room for it: {work}", o.within))
 }
 
 fn rto(drill: &Drill, o: &Rto, predictions: &[Prediction]) -> Option<String> {
@@ -407,7 +396,7 @@ fn some_list_is_true(drill: &Drill, predictions: &[Prediction]) -> bool {
 
 fn rpo(drill: &Drill) -> Option<String> {
     let Some((restore, held)) = restore(drill) else {
-        return of_members(drill, |_| {
+        return quorum(drill).map(|_| {
             "met: what etcd acknowledges is on the disks of a majority, which come back".to_owned()
         });
     };

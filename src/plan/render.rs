@@ -133,7 +133,7 @@ impl Page {
                 rules.len() - 1
             });
             let (before, after) = (p.before_passing.words().to_owned(), p.after_passing.words().to_owned());
-            push(&mut table, [p.client.clone(), before, after, gone.to_owned(), format!("{}", rule + 1)]);
+            push(&mut table, [p.client.clone(), before, after, gone.to_owned(), (rule + 1).to_string()]);
         }
         self.table(table);
         let mut table = Builder::new();

@@ -25,6 +25,7 @@ use crate::provider::component::{ComponentId, ControlError, Role};
 use crate::runner::dispatcher::Journalist;
 use crate::runner::injection::{self, OpenInjection};
 use crate::runner::interrupt::Interrupt;
+use snapshot_file::SnapshotFile;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ pub struct StepContext {
 /// What earlier steps left for later ones.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// Snapshots by name: revision and the provider's private file name.
+    /// Snapshots by name: what was found in each, and the provider's private file name.
     pub snapshots: BTreeMap<String, Snapshot>,
     /// Incarnations as bound, or as seen after the run itself restarted a component.
     pub incarnations: BTreeMap<ComponentId, String>,
@@ -70,10 +71,8 @@ pub struct Memory {
 pub struct Snapshot {
     /// Name of the file in the provider's private directory.
     pub file: String,
-    /// Its revision.
-    pub revision: u64,
-    /// SHA-256 of the file.
-    pub sha256: String,
+    /// What was found in it when it was taken.
+    contents: SnapshotFile,
 }
 
 /// Why a step failed.

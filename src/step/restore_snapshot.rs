@@ -5,14 +5,16 @@
 //! and putting the old data back would be a second rollback.
 
 use super::spec::{ClusterToken, EncryptionKey, RestoreSnapshot};
-use super::take_snapshot::{read, succeeded};
+use super::take_snapshot::{at_leisure, succeeded};
 use super::{Snapshot, StepContext, StepError};
+use crate::agent::view::Look;
 use crate::fault::lose_etcd::key_slot;
 use crate::journal::entry::{Fact, JournalEvent};
 use crate::plan::PlannedStep;
 use crate::provider::component::{ComponentId, DataSlot, Role, StopMethod, Tool, ToolRun};
 use crate::runner::injection;
 use std::collections::BTreeMap;
+use std::future::Future;
 
 /// Restores, starts, restarts what the drill asks for, and reports the new revision.
 pub(super) async fn execute(
@@ -38,15 +40,15 @@ pub(super) async fn execute(
     take_keys(step, restarted.keys(), ctx).await?;
     let members = ctx.components(Role::Etcd);
     let highest = ctx.memory.lost_at_revision.max(ctx.journalist.observations.borrow().max_revision());
-    let bump = step.bump_revision.amount(snapshot.revision, highest).map_err(StepError::NotSeen)?;
+    let bump = step.bump_revision.amount(snapshot.contents.revision, highest).map_err(StepError::NotSeen)?;
     let token = match step.cluster_token {
         ClusterToken::New => format!("quakeproof-{}-{}", ctx.run, planned.index),
         ClusterToken::Kept => "{token}".to_owned(),
     };
+    let restoring =
+        Restoring { file: &snapshot.file, bump, token: &token, skip_hash_check: step.skip_hash_check };
     for member in &members {
         ctx.go_on()?;
-        let skip_hash_check = step.skip_hash_check;
-        let restoring = Restoring { file: &snapshot.file, bump, token: &token, skip_hash_check };
         restore_member(member, &restoring, ctx).await?;
     }
     let restored_ns = ctx.clock.mono();
@@ -57,11 +59,7 @@ pub(super) async fn execute(
     }
     let view = ctx.view.clone();
     for member in &members {
-        comes_back(
-            member,
-            step,
-            injection::await_look(ctx, step.ready_within.0, || view.etcd_healthy(member)).await,
-        )?;
+        comes_back(member, step, ctx, || view.etcd_healthy(member)).await?;
     }
     let state = ctx.view.etcd_state(&members[0]).await.map_err(StepError::NotSeen)?;
     for component in restarted.keys() {
@@ -71,11 +69,7 @@ pub(super) async fn execute(
     let awaited = step.encryption_key == EncryptionKey::Present;
     let api_servers = ctx.components(Role::KubeApiserver);
     for component in restarted.keys().filter(|c| awaited && api_servers.contains(c)) {
-        comes_back(
-            component,
-            step,
-            injection::await_look(ctx, step.ready_within.0, || view.api_ready(component)).await,
-        )?;
+        comes_back(component, step, ctx, || view.api_ready(component)).await?;
     }
     injection::ended_by(planned, ctx).await?;
     let fact = Fact::Restored {
@@ -92,13 +86,14 @@ pub(super) async fn execute(
     Ok(())
 }
 
-/// Says of a component that was not seen to be ready which one it is, and for how long it was awaited.
-fn comes_back(
+/// Waits until a component that was started is seen to be ready.
+async fn comes_back<Fut: Future<Output = Look>>(
     component: &ComponentId,
     step: &RestoreSnapshot,
-    seen: Result<(), StepError>,
+    ctx: &StepContext,
+    look: impl Fn() -> Fut,
 ) -> Result<(), StepError> {
-    seen.map_err(|error| match error {
+    injection::await_look(ctx, step.ready_within.0, look).await.map_err(|error| match error {
         StepError::NotSeen(last) => StepError::NotSeen(format!(
             "{component} did not come back within {} (`readyWithin`) of its start; last seen: {last}\n  hint: its log is \
              in the evidence",
@@ -113,8 +108,10 @@ async fn fit_snapshot(step: &RestoreSnapshot, ctx: &StepContext) -> Result<Snaps
     let taken = ctx.memory.snapshots.get(&step.from);
     let taken =
         taken.ok_or_else(|| StepError::NotSeen(format!("no snapshot named `{}` was taken", step.from)))?;
-    let found = read(ctx.cluster.private_file(&taken.file)).await?;
-    found.fit(taken, step, &ctx.plan.cluster.versions.etcd).map_err(StepError::NotSeen)?;
+    let (path, name) = (ctx.cluster.private_file(&taken.file), step.from.clone());
+    let contents = taken.contents.clone();
+    at_leisure(move || contents.is_still(&path, &name)).await?;
+    taken.contents.fit(step, &ctx.plan.cluster.versions.etcd).map_err(StepError::NotSeen)?;
     Ok(taken.clone())
 }
 

@@ -1,6 +1,5 @@
-//! Whether a snapshot file is fit to be restored: looked at when it is taken, and once more when it is needed.
+//! Whether a snapshot file is fit to be restored: read when it is taken, and seen to be the same when it is needed.
 
-use super::Snapshot;
 use super::spec::RestoreSnapshot;
 use crate::digest::sha256_of_file;
 use crate::etcd::snapshot::map::map;
@@ -50,18 +49,28 @@ impl SnapshotFile {
         }
     }
 
-    /// Whether a restore may use it: it is the file that was taken, and made for a tool no newer than this one.
+    /// Whether the file called `name` is still the one that this was read from: then everything that was checked
+    /// holds, and nobody who waits for a restore waits for it to be checked again.
+    ///
+    /// # Errors
+    /// How it differs: what is damaged, or else that it is another one.
+    pub(super) fn is_still(&self, path: &Path, name: &str) -> Result<(), String> {
+        if sha256_of_file(path).is_ok_and(|(_, sha256)| sha256 == self.sha256) {
+            return Ok(());
+        }
+        let other = Self::read(path)?;
+        Err(format!(
+            "the file is not the snapshot `{name}` that was taken: its SHA-256 is {}, that of the snapshot {}, its \
+             revision {}, that of the snapshot {}\n  hint: something else wrote to the run's private files",
+            other.sha256, self.sha256, other.revision, self.revision
+        ))
+    }
+
+    /// Whether a restore may use it: it has a digest or need not have one, and is made for a tool no newer than this.
     ///
     /// # Errors
     /// Why not.
-    pub(super) fn fit(&self, taken: &Snapshot, step: &RestoreSnapshot, etcdutl: &str) -> Result<(), String> {
-        if self.sha256 != taken.sha256 {
-            return Err(format!(
-                "the file is not the snapshot `{}` that was taken: its SHA-256 is {}, that of the snapshot {}, its \
-                 revision {}, that of the snapshot {}\n  hint: something else wrote to the run's private files",
-                step.from, self.sha256, taken.sha256, self.revision, taken.revision
-            ));
-        }
+    pub(super) fn fit(&self, step: &RestoreSnapshot, etcdutl: &str) -> Result<(), String> {
         if !self.has_digest && !step.skip_hash_check {
             return Err(format!(
                 "the snapshot `{}` has no digest, so nothing shows that its values are what etcd wrote\n  hint: take it \
@@ -80,30 +89,25 @@ impl SnapshotFile {
 }
 
 #[cfg(test)]
+#[path = "../../tests/support/kept_snapshot.rs"]
+mod kept_snapshot;
+
+#[cfg(test)]
 mod tests {
+    use super::kept_snapshot::unpacked;
     use super::*;
-    use crate::step::spec::RestoreSnapshot;
-    use flate2::read::GzDecoder;
     use std::fs;
-    use std::io::Read;
 
-    /// A snapshot that a real etcd made.
-    fn real(name: &str) -> Vec<u8> {
-        let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/snapshot").join(name);
-        let mut bytes = Vec::new();
-        GzDecoder::new(fs::File::open(packed).unwrap()).read_to_end(&mut bytes).unwrap();
-        bytes
-    }
-
-    fn read(bytes: &[u8]) -> Result<SnapshotFile, String> {
+    /// Does something with a file of these bytes.
+    fn with<T>(bytes: &[u8], use_it: impl FnOnce(&Path) -> T) -> T {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("snapshot.db");
         fs::write(&path, bytes).unwrap();
-        SnapshotFile::read(&path)
+        use_it(&path)
     }
 
-    fn taken(file: &SnapshotFile) -> Snapshot {
-        Snapshot { file: "snapshot.db".to_owned(), revision: file.revision, sha256: file.sha256.clone() }
+    fn read(bytes: &[u8]) -> Result<SnapshotFile, String> {
+        with(bytes, SnapshotFile::read)
     }
 
     fn step(skip_hash_check: bool) -> RestoreSnapshot {
@@ -113,16 +117,17 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_fit_for_the_tool_of_its_own_version() {
-        for (name, version) in [("etcd-3.7.3.db.gz", "v3.7.3"), ("etcd-3.5.21.db.gz", "v3.5.21")] {
-            let file = read(&real(name)).unwrap();
+        for (name, version) in [("etcd-3.7.3.db", "v3.7.3"), ("etcd-3.5.21.db", "v3.5.21")] {
+            let file = read(&unpacked(name)).unwrap();
             assert_eq!((file.revision, file.keys, file.has_digest), (12, 8, true), "{name}");
-            file.fit(&taken(&file), &step(false), version).unwrap();
+            file.fit(&step(false), version).unwrap();
+            with(&unpacked(name), |path| file.is_still(path, "backup")).unwrap();
         }
     }
 
     #[test]
     fn a_damaged_file_is_refused_with_its_place() {
-        let good = real("etcd-3.7.3.db.gz");
+        let good = unpacked("etcd-3.7.3.db");
         let mut value = good.clone();
         let last = good.len() - 40;
         value[last] ^= 1;
@@ -136,33 +141,36 @@ mod tests {
             (&[b'z'; 70_000], "no etcd database begins here"),
             (b"", "truncated"),
         ] {
-            let refused = read(bytes).unwrap_err();
-            assert!(refused.contains(words), "{words}: {refused}");
+            let taken = read(&good).unwrap();
+            for refused in
+                [read(bytes).unwrap_err(), with(bytes, |path| taken.is_still(path, "backup")).unwrap_err()]
+            {
+                assert!(refused.contains(words), "{words}: {refused}");
+            }
         }
     }
 
     #[test]
     fn another_file_is_not_the_snapshot_that_was_taken() {
-        let file = read(&real("etcd-3.7.3.db.gz")).unwrap();
-        let other = taken(&read(&real("etcd-3.5.21.db.gz")).unwrap());
-        let refused = file.fit(&other, &step(true), "v3.7.3").unwrap_err();
+        let taken = read(&unpacked("etcd-3.5.21.db")).unwrap();
+        let refused = with(&unpacked("etcd-3.7.3.db"), |path| taken.is_still(path, "backup")).unwrap_err();
         assert!(refused.contains("is not the snapshot `backup` that was taken"), "{refused}");
     }
 
     #[test]
     fn a_raw_database_is_restored_only_when_the_drill_says_so() {
-        let snapshot = real("etcd-3.7.3.db.gz");
+        let snapshot = unpacked("etcd-3.7.3.db");
         let raw = read(&snapshot[..snapshot.len() - 32]).unwrap();
         assert!(!raw.has_digest);
-        let refused = raw.fit(&taken(&raw), &step(false), "v3.7.3").unwrap_err();
+        let refused = raw.fit(&step(false), "v3.7.3").unwrap_err();
         assert!(refused.contains("`skipHashCheck: true`"), "{refused}");
-        raw.fit(&taken(&raw), &step(true), "v3.7.3").unwrap();
+        raw.fit(&step(true), "v3.7.3").unwrap();
     }
 
     #[test]
     fn a_snapshot_newer_than_the_tool_is_refused() {
-        let file = read(&real("etcd-3.7.3.db.gz")).unwrap();
-        let refused = file.fit(&taken(&file), &step(false), "v3.5.21").unwrap_err();
+        let file = read(&unpacked("etcd-3.7.3.db")).unwrap();
+        let refused = file.fit(&step(false), "v3.5.21").unwrap_err();
         assert!(refused.contains("storage version is 3.7.0, newer than etcdutl v3.5.21"), "{refused}");
     }
 }

@@ -39,8 +39,7 @@ pub(super) async fn execute(step: &TakeSnapshot, ctx: &mut StepContext) -> Resul
         return_ns,
     };
     ctx.fact(fact).await?;
-    let snapshot = Snapshot { file, revision: found.revision, sha256: found.sha256 };
-    ctx.memory.snapshots.insert(step.name.clone(), snapshot);
+    ctx.memory.snapshots.insert(step.name.clone(), Snapshot { file, contents: found });
     Ok(())
 }
 
@@ -69,9 +68,16 @@ async fn copy(member: &ComponentId, to: &Path, ctx: &StepContext) -> Result<Snap
     Err(torn.unwrap_or_else(|| StepError::NotSeen(format!("the database of {member} was not copied"))))
 }
 
-/// Reads a private file where it may take its time.
-pub(super) async fn read(path: PathBuf) -> Result<SnapshotFile, StepError> {
-    tokio::task::spawn_blocking(move || SnapshotFile::read(&path))
+/// Reads a private file.
+async fn read(path: PathBuf) -> Result<SnapshotFile, StepError> {
+    at_leisure(move || SnapshotFile::read(&path)).await
+}
+
+/// Looks at a file where that may take its time.
+pub(super) async fn at_leisure<T: Send + 'static>(
+    look: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, StepError> {
+    tokio::task::spawn_blocking(look)
         .await
         .map_err(|error| StepError::NotSeen(error.to_string()))?
         .map_err(StepError::NotSeen)

@@ -74,7 +74,6 @@ pub fn marks(timeline: &Timeline, plan: &Plan, journal: &[Entry]) -> Marks {
     marks.by_name.insert(RESTORE_COMMAND.to_owned(), restore_command(timeline));
     if let Ok(fault) = &fault {
         marks.by_name.insert(DETECTED.to_owned(), detected(&timeline.lanes, fault));
-        let floor = timeline.end_floor();
         for (name, kind, combine) in [
             (ETCD_SERVING, ClientKind::EtcdTruth, Combine::First),
             (API_READY, ClientKind::ApiReady, Combine::Last),
@@ -96,7 +95,7 @@ pub fn marks(timeline: &Timeline, plan: &Plan, journal: &[Entry]) -> Marks {
                 .lanes
                 .iter()
                 .filter(|lane| lane.kind == kind)
-                .map(|lane| (lane.client.clone(), recovery(name, lane, timeline, (fault, &floor), plan)))
+                .map(|lane| (lane.client.clone(), recovery(name, lane, timeline, fault, plan)))
                 .collect();
             if each.is_empty() && !ALWAYS.contains(&name) {
                 continue;
@@ -177,18 +176,13 @@ fn detected(lanes: &[Lane], fault: &Mark) -> Marked {
         .ok_or_else(|| "no client noticed anything".to_owned())
 }
 
-fn recovery(
-    name: &str,
-    lane: &Lane,
-    timeline: &Timeline,
-    (fault, floor): (&Mark, &Result<MonoNs, String>),
-    plan: &Plan,
-) -> Recovery {
+fn recovery(name: &str, lane: &Lane, timeline: &Timeline, fault: &Mark, plan: &Plan) -> Recovery {
+    let floor = timeline.end_floor();
     let after =
         After { lower: fault.lower, upper: fault.upper, floor: floor.clone().unwrap_or(MonoNs(u64::MAX)) };
     let mut found = first_sustained(name, &lane.samples, after, plan.limits.sustained);
     if let Err(reason) = floor {
-        found.mark = Err(reason.clone());
+        found.mark = Err(reason);
     }
     // All of etcd was gone: whoever was answered rightly was answered by the restored one.
     if let Some(restored) = &timeline.restored {

@@ -82,12 +82,17 @@ impl Restored {
     /// outage, and the restored store took it.
     #[must_use]
     pub fn has_taken(&self, write: &Write) -> bool {
-        let revision = || self.truth.as_ref().ok().and_then(|truth| truth.revision_of(write.id));
         match side(self.since, write.call, write.ret) {
             Side::Lost => false,
             Side::Restored => true,
-            Side::Spanning => revision().is_some_and(|revision| revision > self.base),
+            Side::Spanning => self.own_revision(write.id).is_some(),
         }
+    }
+
+    /// The revision that this timeline, and not the snapshot, has given to an object.
+    #[must_use]
+    pub fn own_revision(&self, id: u64) -> Option<u64> {
+        self.truth.as_ref().ok()?.revision_of(id).filter(|revision| *revision > self.base)
     }
 
     /// Holds a view against etcd's state, see [`Truth::compare`].

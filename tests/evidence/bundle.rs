@@ -311,8 +311,10 @@ pub fn reseal(dir: &RunDir) {
 }
 
 /// What a forger does who also has the tool: judges what there is, and makes everything fit again.
-pub fn judge_and_reseal(dir: &RunDir) {
-    let loaded = load_with_head(dir.path()).unwrap();
-    fs::write(dir.report_json(), report_of(&loaded.input, JUDGE, &loaded.journal_head)).unwrap();
+/// `None` when there is nothing that can be judged.
+pub fn judge_and_reseal(dir: &RunDir) -> Option<()> {
+    let loaded = load_with_head(dir.path()).ok()?;
+    fs::write(dir.report_json(), report_of(&loaded.input, JUDGE, &loaded.journal_head)).ok()?;
     reseal(dir);
+    Some(())
 }

@@ -1,12 +1,11 @@
 //! What a signature proves: a forger who knows every format can make the parts of a bundle fit
 //! together again, but not under somebody else's key.
 
-use crate::bundle::{JUDGE, bundle, copy_of, report_of, reseal, verified_by, verified_with};
+use crate::bundle::{JUDGE, bundle, copy_of, judge_and_reseal, verified_by, verified_with};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use quakeproof::evidence::EvidenceError;
 use quakeproof::evidence::layout::RunDir;
-use quakeproof::evidence::load::load_with_head;
 use quakeproof::evidence::manifest::seal;
 use quakeproof::evidence::signature::key::SigningKey;
 use quakeproof::evidence::verify::{Proof, VerifyReport};
@@ -70,10 +69,7 @@ fn make_fit(dir: &RunDir) -> Option<()> {
         journal.push(b'\n');
     }
     fs::write(dir.journal(), journal).ok()?;
-    let loaded = load_with_head(dir.path()).ok()?;
-    fs::write(dir.report_json(), report_of(&loaded.input, JUDGE, &loaded.journal_head)).ok()?;
-    reseal(dir);
-    Some(())
+    judge_and_reseal(dir)
 }
 
 fn hex(bytes: &[u8]) -> String {

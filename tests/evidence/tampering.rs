@@ -210,7 +210,7 @@ fn rewritten(change: impl FnOnce(&mut Vec<JournalEvent>)) -> (TempDir, RunDir) {
         journal.append(event).unwrap();
     }
     drop(journal);
-    judge_and_reseal(&dir);
+    judge_and_reseal(&dir).expect("it can be judged");
     (root, dir)
 }
 

@@ -1,12 +1,11 @@
 //! `ComponentControl` over a fake cluster's file.
 
+use super::kept_snapshot;
 use super::state::{FakeComponent, FakeOperation, FakeState, IN_USE, RESTORED};
-use flate2::read::GzDecoder;
 use quakeproof::provider::component::{
     ComponentControl, ComponentId, ComponentState, ComponentStatus, ControlError, Controlled, DataSlot, Role,
     StopMethod, Tool, ToolOutput, ToolRun,
 };
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,11 +34,7 @@ pub const UNPACKED: &str = "snapshot.db";
 
 /// A snapshot that a real etcd made, of revision [`super::state::REVISION`].
 pub fn snapshot() -> Vec<u8> {
-    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/snapshot/etcd-3.7.3.db.gz");
-    let mut bytes = Vec::new();
-    let packed = std::fs::File::open(packed).expect("the file is in the repository");
-    GzDecoder::new(packed).read_to_end(&mut bytes).expect("it is a gzip file");
-    bytes
+    kept_snapshot::unpacked("etcd-3.7.3.db")
 }
 
 impl FakeControl {

@@ -7,6 +7,8 @@
 
 pub mod cluster;
 pub mod control;
+#[path = "../support/kept_snapshot.rs"]
+mod kept_snapshot;
 pub mod state;
 pub mod static_pods;
 pub mod view;

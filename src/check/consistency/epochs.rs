@@ -397,9 +397,8 @@ impl<'a> Sorter<'a> {
             // Ranges don't tell; but the store that answered before the loss was long gone.
             return matches!(result, WriteResult::Done(_));
         }
-        let truth = self.restored.and_then(|r| r.truth.as_ref().ok());
-        let (Some(truth), WriteResult::Done(Some(revision))) = (truth, result) else { return false };
-        truth.revision_of(key) == Some(revision) && self.restored.is_some_and(|r| revision > r.base)
+        let WriteResult::Done(Some(revision)) = result else { return false };
+        self.restored.and_then(|restored| restored.own_revision(key)) == Some(revision)
     }
 }
 

@@ -81,9 +81,5 @@ fn lost_window(steps: &[Step]) -> Option<Duration> {
     })?;
     let taken = steps.iter().position(|s| matches!(s, Step::TakeSnapshot(t) if t.name == restore.from))?;
     let lost = steps.iter().position(|s| matches!(s, Step::LoseEtcd(_)))?;
-    let between = steps.get(taken..lost)?;
-    Some(between.iter().fold(Duration::ZERO, |sum, step| match step {
-        Step::Hold(s) => sum.saturating_add(s.duration.0),
-        _ => sum,
-    }))
+    Some(Step::held(steps.get(taken..lost)?))
 }

@@ -5,6 +5,7 @@ use super::clients::{self, ClientView};
 use super::{agreement, audit, bars, difference_rank, timeline};
 use crate::check::Verdict;
 use crate::check::facts::EtcdRestoreFacts;
+use crate::clock::WallTime;
 use crate::report::escape::visible;
 use crate::report::holders::{self, Table};
 use crate::report::model::{Instant, Report};
@@ -217,7 +218,7 @@ fn first_screen(report: &Report) -> Vec<(&'static str, String)> {
     let profile =
         run.profile.as_deref().map_or("real".to_owned(), |p| format!("{} (not real ones)", visible(p)));
     out.push(("Timings", profile));
-    out.push(("Started", run.started_at.as_ref().map_or("unknown".to_owned(), |i| wall(&i.at.0))));
+    out.push(("Started", run.started_at.as_ref().map_or("unknown".to_owned(), |i| wall(&i.at))));
     let took = run.started_at.as_ref().zip(run.finished_at.as_ref());
     out.push((
         "Whole run",
@@ -229,9 +230,8 @@ fn first_screen(report: &Report) -> Vec<(&'static str, String)> {
 }
 
 /// `2026-11-29T19:00:00.123456Z` as `2026-11-29 19:00:00 UTC`.
-fn wall(text: &str) -> String {
-    let parts = text.split_once('T').and_then(|(date, time)| Some((date, time.get(..8)?)));
-    parts.map_or_else(|| clean(text), |(date, time)| clean(&format!("{date} {time} UTC")))
+fn wall(at: &WallTime) -> String {
+    at.to_second().map_or_else(|| clean(&at.0), |second| clean(&format!("{second} UTC")))
 }
 
 fn class(verdict: Option<Verdict>) -> &'static str {
@@ -386,10 +386,7 @@ fn loss(report: &Report, f: &EtcdRestoreFacts, zero: u64) -> LossView {
                 s.keys.map_or(String::new(), |keys| format!("{keys} keys, ")),
                 figure::size(s.size_bytes),
                 if s.sha256_ok == Some(true) { "digest right" } else { "no digest checked" },
-                s.taken_at
-                    .at
-                    .as_ref()
-                    .map_or_else(|| figure::offset(s.taken_at.mono_ns.0, zero), |at| wall(&at.0))
+                s.taken_at.at.as_ref().map_or_else(|| figure::offset(s.taken_at.mono_ns.0, zero), wall)
             ),
         ));
     }
