@@ -135,7 +135,6 @@ fn state(bytes: &[u8]) -> Result<(i64, Vec<Row<'_>>), SnapshotError> {
     let mut rows = Vec::new();
     let counts = snapshot.scan(i64::MAX, &mut |live| {
         rows.push((live.kv.key, live.kv.mod_revision, live.kv.value));
-        Ok(())
     })?;
     rows.sort_unstable_by_key(|row| row.0);
     Ok((snapshot.current_revision(counts.last_revision), rows))

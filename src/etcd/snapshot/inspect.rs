@@ -1,18 +1,20 @@
 //! Everything that is told about a snapshot, from its bytes.
 
 use super::bucket::{Bucket, buckets};
+use super::contents::{BucketCounts, Contents, Tally};
 use super::error::SnapshotError;
 use super::facts::{self, Facts, Member, RaisedAlarm};
-use super::keyspace::{self, Counts, KEY, Live};
+use super::keyspace::{Counts, KEY, Live, Scan};
 use super::kubernetes::Objects;
 use super::meta::{Opened, open};
-use super::structure::{self, Contents};
+use super::structure::{self, Batch};
 use super::trailer::{Ending, ending};
-use super::tree::Walk;
+use super::tree::{Order, Walk};
 use super::view::KubernetesView;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::panic::resume_unwind;
+use std::sync::mpsc::{TrySendError, sync_channel};
 use std::thread;
 
 /// The newest etcd whose format is known, as `major.minor`.
@@ -173,12 +175,28 @@ pub struct BucketSize {
     pub bytes: u64,
 }
 
-/// The key bucket's part of an inspection.
-struct Keyspace<'a> {
-    counts: Counts,
+/// Batches of leaf pages on their way from the thread that walks to the one that reads.
+const PENDING: usize = 2;
+
+/// What is on the leaf pages.
+struct Reading<'a> {
+    contents: Contents,
+    scan: Scan<'a>,
+    found: Found<'a>,
+}
+
+/// What the keys that exist tell.
+struct Found<'a> {
     objects: Objects<'a>,
     keys_of_lease: HashMap<i64, u64>,
     keys_of_unlisted: u64,
+}
+
+/// A reading that came to its end.
+struct Read<'a> {
+    contents: Contents,
+    counts: Counts,
+    found: Found<'a>,
 }
 
 /// A database with its buckets found and the small ones read.
@@ -197,16 +215,14 @@ impl<'a> Snapshot<'a> {
         Ok(Self { opened, buckets, facts })
     }
 
-    /// Scans the keys, see [`keyspace::scan`].
-    pub(super) fn scan(
-        &self,
-        until: i64,
-        each: &mut dyn FnMut(Live<'a>) -> Result<(), SnapshotError>,
-    ) -> Result<Counts, SnapshotError> {
-        let Some(bucket) = self.buckets.iter().find(|bucket| bucket.name == KEY) else {
-            return Ok(Counts::default());
-        };
-        keyspace::scan(self.opened.pages, &bucket.root, until, each)
+    /// Scans the keys, see [`Scan`].
+    pub(super) fn scan(&self, until: i64, each: &mut dyn FnMut(Live<'a>)) -> Result<Counts, SnapshotError> {
+        let pages = self.opened.pages;
+        let mut scan = Scan::new(pages, until);
+        if let Some(bucket) = self.buckets.iter().find(|bucket| bucket.name == KEY) {
+            Walk::new(pages).tree(&bucket.root, Order::Descending, &mut |leaf| scan.leaf(leaf, each))?;
+        }
+        Ok(scan.finish(each))
     }
 
     /// The revision that an etcd started on it has.
@@ -214,51 +230,88 @@ impl<'a> Snapshot<'a> {
         let Facts { finished_compaction: finished, scheduled_compaction: scheduled, .. } = &self.facts;
         last.max(finished.unwrap_or(0)).max(scheduled.unwrap_or(0))
     }
+}
 
-    fn keyspace(&self) -> Result<Keyspace<'a>, SnapshotError> {
-        let mut objects = Objects::default();
-        let mut keys_of_lease: HashMap<i64, u64> = self.facts.leases.iter().map(|l| (l.id, 0)).collect();
-        let mut keys_of_unlisted = 0;
-        let counts = self.scan(i64::MAX, &mut |live| {
-            if live.kv.lease != 0 {
-                *keys_of_lease.get_mut(&live.kv.lease).unwrap_or(&mut keys_of_unlisted) += 1;
-            }
-            objects.add(&live);
-            Ok(())
-        })?;
-        Ok(Keyspace { counts, objects, keys_of_lease, keys_of_unlisted })
+impl<'a> Reading<'a> {
+    fn of(snapshot: &Snapshot<'a>) -> Self {
+        let keys_of_lease = snapshot.facts.leases.iter().map(|lease| (lease.id, 0)).collect();
+        Self {
+            contents: Contents::default(),
+            scan: Scan::new(snapshot.opened.pages, i64::MAX),
+            found: Found { objects: Objects::default(), keys_of_lease, keys_of_unlisted: 0 },
+        }
+    }
+
+    fn take(&mut self, batch: &Batch<'a>, tally: Option<Tally>) -> Result<(), SnapshotError> {
+        self.contents.add(batch.bucket, tally.unwrap_or_else(|| Tally::of(&batch.leaves)));
+        let Self { scan, found, .. } = self;
+        let leaves = batch.leaves.iter().filter(|_| batch.bucket == KEY);
+        leaves.copied().try_for_each(|leaf| scan.leaf(leaf, &mut |live| found.add(&live)))
+    }
+
+    fn finish(mut self) -> Read<'a> {
+        let counts = self.scan.finish(&mut |live| self.found.add(&live));
+        Read { contents: self.contents, counts, found: self.found }
     }
 }
 
-/// Reads and checks a whole snapshot on two threads.
+impl<'a> Found<'a> {
+    fn add(&mut self, live: &Live<'a>) {
+        if live.kv.lease != 0 {
+            *self.keys_of_lease.get_mut(&live.kv.lease).unwrap_or(&mut self.keys_of_unlisted) += 1;
+        }
+        self.objects.add(live);
+    }
+}
+
+/// Reads and checks a whole snapshot on two threads: one walks, the other one reads what the walk
+/// comes to.
 ///
 /// # Errors
-/// The first damage.
+/// The first damage; of structure before that of entries.
 pub fn inspect(bytes: &[u8]) -> Result<Inspection, SnapshotError> {
     let snapshot = Snapshot::read(bytes)?;
-    let (contents, keyspace) = thread::scope(|scope| {
-        let keyspace = scope.spawn(|| snapshot.keyspace());
-        let contents = structure::check(&snapshot.opened);
-        (contents, keyspace.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    let (walked, read) = thread::scope(|scope| {
+        let (send, handed_on) = sync_channel::<(Batch<'_>, Option<Tally>)>(PENDING);
+        let mut reading = Reading::of(&snapshot);
+        let reader = scope.spawn(move || {
+            let read = handed_on.iter().try_for_each(|(batch, tally)| reading.take(&batch, tally));
+            read.map(|()| reading.finish())
+        });
+        // A reader that found damage takes no more. The walk goes on: its damage is told first.
+        let walked = structure::check(&snapshot.opened, &mut |batch| {
+            if let Err(TrySendError::Full((batch, _))) = send.try_send((batch, None)) {
+                // The reader has enough to do, so the hash is made here.
+                let tally = Tally::of(&batch.leaves);
+                drop(send.send((batch, Some(tally))));
+            }
+        });
+        drop(send);
+        (walked, reader.join().unwrap_or_else(|panic| resume_unwind(panic)))
     });
-    Ok(Inspection::of(&snapshot, contents?, keyspace?))
+    walked.and(read).map(|read| Inspection::of(&snapshot, read))
 }
 
 /// As [`inspect`], on the calling thread alone.
 ///
 /// # Errors
-/// The first damage.
+/// As [`inspect`].
 pub fn inspect_here(bytes: &[u8]) -> Result<Inspection, SnapshotError> {
     let snapshot = Snapshot::read(bytes)?;
-    let contents = structure::check(&snapshot.opened)?;
-    let keyspace = snapshot.keyspace()?;
-    Ok(Inspection::of(&snapshot, contents, keyspace))
+    let (mut reading, mut read) = (Reading::of(&snapshot), Ok(()));
+    structure::check(&snapshot.opened, &mut |batch| {
+        if read.is_ok() {
+            read = reading.take(&batch, None);
+        }
+    })?;
+    read.map(|()| Inspection::of(&snapshot, reading.finish()))
 }
 
 impl Inspection {
-    fn of(snapshot: &Snapshot<'_>, contents: Contents, keyspace: Keyspace<'_>) -> Self {
+    fn of(snapshot: &Snapshot<'_>, read: Read<'_>) -> Self {
         let (opened, facts) = (&snapshot.opened, &snapshot.facts);
-        let (size_bytes, counts) = (opened.pages.bytes().len() as u64, keyspace.counts);
+        let Read { contents, counts, found } = read;
+        let size_bytes = opened.pages.bytes().len() as u64;
         let version = facts.storage_version.clone();
         let version_reason = version.is_none().then_some("etcd records it since 3.6");
         let compaction = Compaction {
@@ -276,10 +329,10 @@ impl Inspection {
             page_size_bytes: opened.meta.page_size as u64,
             transaction: opened.meta.transaction,
             status: Status {
-                hash: contents.hash,
+                hash: contents.hash(),
                 revision: counts.last_revision,
                 total_key: counts.live_with_marker,
-                total_key_before36: contents.entries,
+                total_key_before36: contents.entries(),
                 total_size_bytes: opened.size(),
                 version,
                 version_reason,
@@ -301,31 +354,31 @@ impl Inspection {
             schema: schema(facts),
             members: facts.members.clone(),
             removed_members: facts.removed_members.clone(),
-            leases: leases(facts, &keyspace),
+            leases: leases(facts, &found),
             alarms: facts.alarms.clone(),
             auth_enabled: facts.auth_enabled,
-            buckets: contents.buckets.iter().map(BucketSize::of).collect(),
-            kubernetes: KubernetesView::of(&keyspace.objects),
+            buckets: contents.buckets().iter().map(BucketSize::of).collect(),
+            kubernetes: KubernetesView::of(&found.objects),
             warnings: warnings(opened, facts, kind),
         }
     }
 }
 
 impl BucketSize {
-    fn of(counts: &structure::BucketCounts) -> Self {
+    fn of(counts: &BucketCounts) -> Self {
         let name = String::from_utf8_lossy(&counts.name).into_owned();
-        Self { name, entries: counts.entries, bytes: counts.bytes }
+        Self { name, entries: counts.tally.entries, bytes: counts.tally.bytes }
     }
 }
 
-fn leases(facts: &Facts, keyspace: &Keyspace<'_>) -> Leases {
+fn leases(facts: &Facts, found: &Found<'_>) -> Leases {
     let listed = facts.leases.iter().map(|lease| LeaseView {
         id: format!("{:x}", lease.id),
         ttl_seconds: lease.ttl,
         remaining_ttl_seconds: Some(lease.remaining_ttl).filter(|&ttl| ttl > 0),
-        keys: keyspace.keys_of_lease.get(&lease.id).copied().unwrap_or(0),
+        keys: found.keys_of_lease.get(&lease.id).copied().unwrap_or(0),
     });
-    Leases { count: facts.lease_count, listed: listed.collect(), keys_of_unlisted: keyspace.keys_of_unlisted }
+    Leases { count: facts.lease_count, listed: listed.collect(), keys_of_unlisted: found.keys_of_unlisted }
 }
 
 /// As etcd tells it: the storage's version since 3.6, a term since 3.5.

@@ -119,7 +119,6 @@ pub fn keys(bytes: &[u8], selection: &Selection) -> Result<Listing, ListingError
                 rows.push(row);
             }
         }
-        Ok(())
     })?;
     let current = snapshot.current_revision(counts.last_revision);
     let revision = match selection.revision {

@@ -7,6 +7,7 @@
 use super::meta::MAX_BYTES;
 use super::proto::sized_at;
 use std::hash::{BuildHasher, RandomState};
+use std::hint::black_box;
 
 const OFFSET_BITS: u32 = MAX_BYTES.trailing_zeros();
 const TAG_BITS: u32 = u64::BITS - OFFSET_BITS;
@@ -23,6 +24,10 @@ pub struct KeySet<'a> {
     hasher: RandomState,
 }
 
+/// The bits of a key's hash that a slot keeps.
+#[derive(Debug, Clone, Copy)]
+pub struct Tag(u64);
+
 impl<'a> KeySet<'a> {
     /// An empty set of keys in `bytes`, at most [`MAX_BYTES`] long.
     #[must_use]
@@ -30,19 +35,32 @@ impl<'a> KeySet<'a> {
         Self { bytes, slots: vec![FREE; 1 << 10], used: 0, hasher: RandomState::new() }
     }
 
-    /// Adds a key whose length stands at `at`, which is not 0; false when it was there already.
+    /// What is kept of a key's hash.
     #[inline]
-    pub fn add(&mut self, key: &[u8], at: usize) -> bool {
-        let tag = self.hasher.hash_one(key) >> OFFSET_BITS;
+    #[must_use]
+    pub fn tag(&self, key: &[u8]) -> Tag {
+        Tag(self.hasher.hash_one(key) >> OFFSET_BITS)
+    }
+
+    /// Brings the slots of some tags into the cache: all at once, while one [`KeySet::add`] after
+    /// the other would wait for each.
+    pub fn fetch(&self, tags: impl Iterator<Item = Tag>) {
+        black_box(tags.fold(0, |all, tag| all | self.slots[self.place(tag)]));
+    }
+
+    /// Adds a key with its tag, whose length stands at `at`, which is not 0; false when it was there
+    /// already.
+    #[inline]
+    pub fn add(&mut self, key: &[u8], tag: Tag, at: usize) -> bool {
         let mut index = self.place(tag);
         while self.slots[index] != FREE {
             let slot = self.slots[index];
-            if slot >> OFFSET_BITS == tag && self.key(slot) == Some(key) {
+            if slot >> OFFSET_BITS == tag.0 && self.key(slot) == Some(key) {
                 return false;
             }
             index = (index + 1) & (self.slots.len() - 1);
         }
-        self.slots[index] = tag << OFFSET_BITS | at as u64 & OFFSET;
+        self.slots[index] = tag.0 << OFFSET_BITS | at as u64 & OFFSET;
         self.used += 1;
         if self.used > self.slots.len() / 4 * 3 {
             self.grow();
@@ -54,7 +72,7 @@ impl<'a> KeySet<'a> {
         sized_at(self.bytes, usize::try_from(slot & OFFSET).ok()?)
     }
 
-    fn place(&self, tag: u64) -> usize {
+    fn place(&self, Tag(tag): Tag) -> usize {
         let bits = self.slots.len().trailing_zeros();
         let index = if bits <= TAG_BITS { tag >> (TAG_BITS - bits) } else { tag << (bits - TAG_BITS) };
         usize::try_from(index).unwrap_or(0)
@@ -64,7 +82,7 @@ impl<'a> KeySet<'a> {
         let larger = vec![FREE; self.slots.len() * 2];
         let old = std::mem::replace(&mut self.slots, larger);
         for slot in old.into_iter().filter(|&slot| slot != FREE) {
-            let mut index = self.place(slot >> OFFSET_BITS);
+            let mut index = self.place(Tag(slot >> OFFSET_BITS));
             while self.slots[index] != FREE {
                 index = (index + 1) & (self.slots.len() - 1);
             }
@@ -91,7 +109,8 @@ mod tests {
             }).collect();
             let (mut set, mut model) = (KeySet::new(&bytes), BTreeSet::new());
             for (key, at) in keys.iter().zip(at) {
-                prop_assert_eq!(set.add(key.as_bytes(), at), model.insert(key));
+                let tag = set.tag(key.as_bytes());
+                prop_assert_eq!(set.add(key.as_bytes(), tag, at), model.insert(key));
             }
         }
     }

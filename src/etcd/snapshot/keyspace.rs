@@ -7,12 +7,11 @@
 //! The scan goes from the last revision to the first, so that the first entry seen of a key is
 //! its state, and nothing has to be remembered of a key but that it was seen.
 
-use super::bucket::Root;
 use super::error::SnapshotError;
-use super::keyset::KeySet;
-use super::page::{Entry, Pages};
+use super::keyset::{KeySet, Tag};
+use super::page::{Entry, LeafPage, Pages};
 use super::proto::KeyValue;
-use super::tree::{Order, Walk};
+use std::mem;
 
 /// Name of the bucket.
 pub const KEY: &[u8] = b"key";
@@ -63,32 +62,63 @@ pub struct Bump {
     pub from: Option<i64>,
 }
 
-/// Scans the bucket as it was at the end of revision `until`; every existing key is handed out
-/// once, in descending order of modification.
-///
-/// # Errors
-/// The first damage, and what `each` returns.
-pub fn scan<'a>(
-    pages: Pages<'a>,
-    root: &Root<'a>,
+/// Entries whose keys are looked up together: enough misses of the cache to overlap, few enough to
+/// be all there when their turn comes.
+const BATCH: usize = 64;
+
+/// An entry with a key, before it is known whether a later one of the same key was there.
+#[derive(Debug)]
+struct Candidate<'a> {
+    live: Live<'a>,
+    tag: Tag,
+    /// Where the key's length is in the file.
+    at: usize,
+    deleted: bool,
+}
+
+/// A scan of the bucket as it was at the end of a revision. Every existing key is handed out once,
+/// in descending order of modification.
+#[derive(Debug)]
+pub struct Scan<'a> {
     until: i64,
-    each: &mut dyn FnMut(Live<'a>) -> Result<(), SnapshotError>,
-) -> Result<Counts, SnapshotError> {
-    let mut keys = KeySet::new(pages.bytes());
-    let mut counts = Counts::default();
-    let (mut empty_key_seen, mut before_marker) = (false, false);
-    Walk::new(pages).tree(root, Order::Descending, &mut |leaf| {
+    keys: KeySet<'a>,
+    counts: Counts,
+    candidates: Vec<Candidate<'a>>,
+    empty_key_seen: bool,
+    before_marker: bool,
+}
+
+impl<'a> Scan<'a> {
+    /// A scan of a database's bucket as it was at the end of revision `until`.
+    #[must_use]
+    pub fn new(pages: Pages<'a>, until: i64) -> Self {
+        Self {
+            until,
+            keys: KeySet::new(pages.bytes()),
+            counts: Counts::default(),
+            candidates: Vec::with_capacity(BATCH),
+            empty_key_seen: false,
+            before_marker: false,
+        }
+    }
+
+    /// The next leaf page towards the first.
+    ///
+    /// # Errors
+    /// The first entry, from the page's end, that is not as etcd writes it.
+    pub fn leaf(&mut self, leaf: LeafPage<'a>, each: &mut dyn FnMut(Live<'a>)) -> Result<(), SnapshotError> {
         for entry in leaf.entries().rev() {
             let (revision, deleted) = revision(&entry)?;
+            let counts = &mut self.counts;
             counts.last_revision = counts.last_revision.max(revision.main);
-            if std::mem::take(&mut before_marker) {
+            if mem::take(&mut self.before_marker) {
                 counts.bump = counts.bump.map(|bump| Bump { from: Some(revision.main), ..bump });
             }
             if entry.value.is_empty() && !deleted && counts.bump.is_none() {
                 counts.bump = Some(Bump { revision: revision.main, from: None });
-                before_marker = true;
+                self.before_marker = true;
             }
-            if revision.main > until {
+            if revision.main > self.until {
                 continue;
             }
             counts.entries += 1;
@@ -98,20 +128,38 @@ pub fn scan<'a>(
                 entry.wrong(format!("the value at revision {} is no key-value: {what}", revision.main))
             })?;
             if kv.key.is_empty() {
-                counts.live_with_marker += u64::from(!empty_key_seen && !deleted);
-                empty_key_seen = true;
+                counts.live_with_marker += u64::from(!self.empty_key_seen && !deleted);
+                self.empty_key_seen = true;
                 continue;
             }
             let at = entry.at + entry.key.len() + kv.key_at;
-            if keys.add(kv.key, at) && !deleted {
-                counts.live += 1;
-                counts.live_with_marker += 1;
-                each(Live { entry, kv })?;
+            let tag = self.keys.tag(kv.key);
+            self.candidates.push(Candidate { live: Live { entry, kv }, tag, at, deleted });
+            if self.candidates.len() == BATCH {
+                self.settle(each);
             }
         }
         Ok(())
-    })?;
-    Ok(counts)
+    }
+
+    /// What was counted, after the first leaf page.
+    #[must_use]
+    pub fn finish(mut self, each: &mut dyn FnMut(Live<'a>)) -> Counts {
+        self.settle(each);
+        self.counts
+    }
+
+    /// Hands out those of the candidates that exist, in their order.
+    fn settle(&mut self, each: &mut dyn FnMut(Live<'a>)) {
+        self.keys.fetch(self.candidates.iter().map(|candidate| candidate.tag));
+        for Candidate { live, tag, at, deleted } in self.candidates.drain(..) {
+            if self.keys.add(live.kv.key, tag, at) && !deleted {
+                self.counts.live += 1;
+                self.counts.live_with_marker += 1;
+                each(live);
+            }
+        }
+    }
 }
 
 /// Revision of an entry, and whether it is a deletion.

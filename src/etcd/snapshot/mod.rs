@@ -8,6 +8,7 @@
 //! Formats: bbolt's `internal/common` and etcd's `server/storage/{schema,mvcc}`, etcd 3.4 to 3.7.
 
 mod bucket;
+mod contents;
 mod diff;
 pub mod error;
 pub mod facts;

@@ -1,75 +1,51 @@
-//! One pass over every bucket, keys ascending: etcdutl's hash, counts, and whether all pages are
-//! accounted for. It is what bbolt's own check looks at before `etcdutl snapshot status` answers.
+//! One walk over every bucket: whether all pages are accounted for, which is what bbolt's own check
+//! looks at before `etcdutl snapshot status` answers. What is on the leaf pages is for others.
 
 use super::bucket::{Bucket, buckets};
 use super::error::SnapshotError;
 use super::meta::Opened;
 use super::page::LeafPage;
 use super::tree::{Order, PageSet, Walk};
+use std::mem;
 
-/// What the pass found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contents {
-    /// CRC-32C over each bucket's name, keys and values: etcdutl's hash.
-    pub hash: u32,
-    /// Entries of all buckets: the key count of etcdutl 3.4 and 3.5.
-    pub entries: u64,
-    /// Each bucket, names ascending.
-    pub buckets: Vec<BucketCounts>,
+/// Leaf pages handed on together: enough that handing on, and putting hashes together, costs little;
+/// few enough that they are still in the cache when somebody reads them.
+const BATCH: usize = 1024;
+
+/// Leaf pages of one bucket that are next to each other, the last one first.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    /// The bucket's name.
+    pub bucket: &'a [u8],
+    /// The pages, at least one.
+    pub leaves: Vec<LeafPage<'a>>,
 }
 
-/// Size of a bucket.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BucketCounts {
-    /// Its name.
-    pub name: Vec<u8>,
-    /// Its entries.
-    pub entries: u64,
-    /// Bytes of its keys and values.
-    pub bytes: u64,
-}
-
-/// Checks the structure of the whole database and hashes its contents.
+/// Checks the structure of the whole database. Every leaf page is handed on once: bucket by bucket,
+/// names ascending, the pages of each from the last one to the first.
 ///
 /// # Errors
 /// The first damage.
-pub fn check(opened: &Opened<'_>) -> Result<Contents, SnapshotError> {
+pub fn check<'a>(opened: &Opened<'a>, hand_on: &mut dyn FnMut(Batch<'a>)) -> Result<(), SnapshotError> {
     let mut walk = Walk::new(opened.pages);
-    let mut contents = Contents { hash: 0, entries: 0, buckets: Vec::new() };
     for Bucket { name, root } in buckets(opened, &mut walk)? {
-        let mut hash = crc32c::crc32c_append(contents.hash, name);
-        let mut counts = BucketCounts { name: name.to_owned(), entries: 0, bytes: 0 };
-        walk.tree(&root, Order::Ascending, &mut |leaf| {
-            counts.entries += leaf.len() as u64;
-            let (next, bytes) = hash_leaf(hash, leaf)?;
-            hash = next;
-            counts.bytes += bytes;
+        let mut leaves = Vec::with_capacity(BATCH);
+        walk.tree(&root, Order::Descending, &mut |leaf| {
+            if let Some(bucket) = leaf.bucket() {
+                return Err(bucket.wrong("a bucket within a bucket, and etcd has none"));
+            }
+            leaves.push(leaf);
+            if leaves.len() == BATCH {
+                let leaves = mem::replace(&mut leaves, Vec::with_capacity(BATCH));
+                hand_on(Batch { bucket: name, leaves });
+            }
             Ok(())
         })?;
-        contents.hash = hash;
-        contents.entries += counts.entries;
-        contents.buckets.push(counts);
+        if !leaves.is_empty() {
+            hand_on(Batch { bucket: name, leaves });
+        }
     }
-    free_pages(opened, walk)?;
-    Ok(contents)
-}
-
-/// Goes on with the hash over a leaf page; at once when nothing lies between its elements.
-fn hash_leaf(hash: u32, leaf: LeafPage<'_>) -> Result<(u32, u64), SnapshotError> {
-    let mut parts = (hash, 0);
-    let mut add =
-        |bytes: &[u8]| parts = (crc32c::crc32c_append(parts.0, bytes), parts.1 + bytes.len() as u64);
-    if let Some(bucket) = leaf.bucket() {
-        return Err(bucket.wrong("a bucket within a bucket, and etcd has none"));
-    }
-    match leaf.solid() {
-        Some(bytes) => add(bytes),
-        None => leaf.entries().for_each(|entry| {
-            add(entry.key);
-            add(entry.value);
-        }),
-    }
-    Ok(parts)
+    free_pages(opened, walk)
 }
 
 /// With a list of free pages in the file, every page is either on it or in use, not both.

@@ -1,6 +1,6 @@
 //! The reader on files made for the purpose, good and bad.
 
-use super::sample::{PAGE, Sample, repair, revision};
+use super::sample::{Entries, PAGE, Sample, repair, revision};
 use super::*;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
@@ -43,6 +43,30 @@ fn the_kept_seed_of_the_fuzz_target_is_up_to_date() {
     }
     assert!(std::fs::read(path).unwrap() == seed(), "QUAKEPROOF_BLESS=1 rewrites it");
     assert_eq!(inspect(&seed()).unwrap().bump.map(|bump| bump.revision), Some(30));
+}
+
+/// More leaf pages than are handed on at once, several times over, in two buckets.
+#[test]
+fn the_hash_of_many_pages_is_that_of_their_bytes_in_a_row() {
+    let mut sample = Sample::etcd();
+    for main in 2..2600 {
+        sample.change(main, &format!("/registry/pods/a/{}", main % 1000), Some(&[b'x'; PAGE / 2]));
+        sample.bucket("lease").insert(main.to_be_bytes().to_vec(), vec![b'y'; PAGE / 2]);
+    }
+    let mut hash = 0;
+    for (name, entries) in &sample.buckets {
+        hash = crc32c::crc32c_append(hash, name);
+        for (key, value) in entries {
+            hash = crc32c::crc32c_append(crc32c::crc32c_append(hash, key), value);
+        }
+    }
+    let inspection = inspected(&sample);
+    assert_eq!((inspection.status.hash, inspection.live_keys), (hash, 1000));
+    let bytes = |bucket: &Entries| bucket.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+    for bucket in &inspection.buckets {
+        let written = &sample.buckets[bucket.name.as_bytes()];
+        assert_eq!((bucket.entries, bucket.bytes), (written.len() as u64, bytes(written) as u64));
+    }
 }
 
 fn sealed(bytes: &[u8]) -> Vec<u8> {
