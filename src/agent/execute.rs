@@ -2,6 +2,8 @@
 //! time that the undo declares. The first one that fails ends the attempt; the
 //! next attempt begins with the first operation again.
 
+use super::api::ApiAccess;
+use super::objects;
 use super::undo::{Undo, UndoOp};
 use super::view::{ClusterView, Look};
 use crate::clock::{Clock, MonoNs};
@@ -23,6 +25,8 @@ pub struct UndoOps {
     pub control: Arc<dyn ComponentControl>,
     /// Observes.
     pub view: Arc<dyn ClusterView>,
+    /// Asks API servers.
+    pub api: Arc<dyn ApiAccess>,
 }
 
 /// Why an undo failed.
@@ -108,6 +112,10 @@ impl Attempt<'_> {
             UndoOp::AwaitReady { component } => self.until_holds(|| self.ready(component)).await,
             UndoOp::AwaitListEqualsEtcd => {
                 self.until_holds(|| async { Ok(self.ops.view.list_equals_etcd().await) }).await
+            }
+            UndoOp::RemoveObjects { servers, run, paths } => {
+                self.until_holds(|| async { Ok(objects::remove(&*self.ops.api, servers, run, paths).await) })
+                    .await
             }
         }
     }
@@ -226,6 +234,7 @@ fn in_words(op: &UndoOp) -> String {
         UndoOp::Resume { component } => format!("resume {component}"),
         UndoOp::BringDataBack { component, .. } => format!("bring back the data of {component}"),
         UndoOp::AwaitReady { component } => format!("await that {component} is ready"),
+        UndoOp::RemoveObjects { paths, .. } => format!("remove {}", paths.join(", ")),
         UndoOp::AwaitListEqualsEtcd => "await that LIST equals etcd's own state".to_owned(),
     }
 }

@@ -447,7 +447,7 @@ impl Lease {
             | UndoOp::Start { component }
             | UndoOp::Resume { component }
             | UndoOp::BringDataBack { component, .. } => Some(component.clone()),
-            UndoOp::AwaitReady { .. } | UndoOp::AwaitListEqualsEtcd => None,
+            UndoOp::AwaitReady { .. } | UndoOp::AwaitListEqualsEtcd | UndoOp::RemoveObjects { .. } => None,
         });
         acted_on.collect()
     }

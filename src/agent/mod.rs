@@ -17,10 +17,12 @@
 //! The parts: [`log`] is the chained file, [`store`] makes entries durable, [`machine`]
 //! decides (pure), [`execute`] carries out, [`server`] and [`client`] talk.
 
+pub mod api;
 pub mod client;
 pub mod execute;
 pub mod log;
 pub mod machine;
+pub mod objects;
 pub mod protocol;
 pub mod server;
 pub mod store;

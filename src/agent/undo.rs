@@ -79,4 +79,14 @@ pub enum UndoOp {
     },
     /// Waits until LIST through every API server equals etcd's own state.
     AwaitListEqualsEtcd,
+    /// Removes objects of the API that carry the run's label, in order, through the first
+    /// API server that answers. What is gone already, or is not the run's, is left alone.
+    RemoveObjects {
+        /// Whom to ask.
+        servers: Vec<ComponentId>,
+        /// Value of the label.
+        run: String,
+        /// Paths of the objects.
+        paths: Vec<String>,
+    },
 }

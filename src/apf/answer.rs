@@ -1,5 +1,7 @@
 //! Which refusal an answer is: several of them are a 429.
 
+use serde::{Deserialize, Serialize};
+
 /// What is looked at of an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
@@ -14,7 +16,8 @@ pub struct Answer<'a> {
 }
 
 /// What an answer says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Class {
     /// 2xx: executed.
     Ok,

@@ -6,9 +6,11 @@
 //! terms. So the smallest and the largest number of places given back in time give exact ends of the range.
 
 use super::level::Fate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A number between two ends, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Range {
     /// Least.
     pub low: u64,
@@ -42,7 +44,8 @@ impl Range {
 }
 
 /// Requests by what became of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Outcomes {
     /// Executed.
     pub ok: Range,
@@ -66,6 +69,12 @@ impl Outcomes {
     #[must_use]
     pub fn all_executed(total: u64) -> Self {
         Self { ok: Range::exactly(total), ..Self::NONE }
+    }
+
+    /// Every request is refused at once, reason `concurrency-limit`.
+    #[must_use]
+    pub fn all_limited(total: u64) -> Self {
+        Self { concurrency_limit: Range::exactly(total), ..Self::NONE }
     }
 
     /// Counts fates.

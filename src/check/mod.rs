@@ -3,6 +3,7 @@
 //! A checker sees the plan's objective and the [`EvidenceInput`]; it opens no
 //! connection and reads no clock. One that panics yields `inconclusive`.
 
+pub mod apf;
 pub mod consistency;
 pub mod consumers;
 pub mod coverage;
@@ -119,6 +120,8 @@ pub struct Judgement {
     pub findings: Vec<Finding>,
     /// Figures of each etcd restore.
     pub etcd_restore: Vec<EtcdRestoreFacts>,
+    /// Figures of each priority level.
+    pub apf: Vec<apf::facts::ApfFacts>,
     /// Predictions held against what was seen; a mismatch does not change a verdict.
     pub predictions: Vec<PredictionOutcome>,
     /// The recorders' own losses.
@@ -166,6 +169,7 @@ impl<'a> Judge<'a> {
             Objective::NoClientOnLostTimeline(objective) => lost_timeline::check(self, planned, objective),
             Objective::NoTwoLeaders(_) => two_leaders::check(self, planned),
             Objective::Linearizable(objective) => linearizable::check(self, planned, objective),
+            Objective::ApfOutcomes(objective) => apf::check(self, planned, objective),
         }
     }
 }
@@ -209,6 +213,7 @@ pub fn kind_of(objective: &Objective) -> &'static str {
         Objective::NoClientOnLostTimeline(_) => "noClientOnLostTimeline",
         Objective::NoTwoLeaders(_) => "noTwoLeaders",
         Objective::Linearizable(_) => "linearizable",
+        Objective::ApfOutcomes(_) => "apfOutcomes",
     }
 }
 
@@ -241,6 +246,8 @@ pub fn judge_over_time(input: &EvidenceInput) -> (Judgement, Option<Timeline>) {
     let facts =
         prepared.as_ref().ok().and_then(|judge| guarded(|| facts::etcd_restore(judge)).ok().flatten());
     let (etcd_restore, predictions) = facts.map_or_else(Default::default, |(f, p)| (vec![f], p));
+    let apf = prepared.as_ref().ok().and_then(|judge| guarded(|| apf::facts::apf(judge)).ok());
+    let apf = apf.unwrap_or_default();
     let recorder = prepared.as_ref().map_or_else(
         |panic| RecorderAccount { reason: Some(panic.clone()), ..RecorderAccount::default() },
         |judge| recorder::account(&judge.logs),
@@ -257,8 +264,17 @@ pub fn judge_over_time(input: &EvidenceInput) -> (Judgement, Option<Timeline>) {
     } else {
         sentence(&findings)
     };
-    let judgement =
-        Judgement { verdict, reason, outcome, outcome_reason, findings, etcd_restore, predictions, recorder };
+    let judgement = Judgement {
+        verdict,
+        reason,
+        outcome,
+        outcome_reason,
+        findings,
+        etcd_restore,
+        apf,
+        predictions,
+        recorder,
+    };
     (judgement, prepared.ok().map(|judge| judge.timeline))
 }
 

@@ -101,6 +101,43 @@ impl Default for NoTwoLeaders {
     }
 }
 
+/// Each of these loads met the fates that the model of flow control gives it, as counts within bounds.
+///
+/// Bounds follow from how late things may be, which is declared here. Where they don't exclude what the counts
+/// would be with borrowing on, on another level, without the leak or without restored shares, the objective is
+/// inconclusive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApfOutcomes {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Names of `load` clients.
+    pub clients: Vec<String>,
+    /// From when a request is due until the API server has taken it in, at most.
+    #[serde(default = "ApfOutcomes::default_arrival")]
+    pub arrival: Span,
+    /// From the end of a wait until its place is free, at most; also the longest execution.
+    #[serde(default = "ApfOutcomes::default_holding")]
+    pub holding: Span,
+    /// From a change of shares until every API server has taken it in, at most.
+    #[serde(default = "ApfOutcomes::default_propagation")]
+    pub propagation: Span,
+}
+
+impl ApfOutcomes {
+    fn default_arrival() -> Span {
+        Span::millis(100)
+    }
+
+    fn default_holding() -> Span {
+        Span::millis(500)
+    }
+
+    fn default_propagation() -> Span {
+        Span::secs(1)
+    }
+}
+
 /// What clients were answered fits one order of writes, on either side of a restore.
 ///
 /// Writes and quorum reads are linearizable, and their revisions agree with the order in real time. A list or

@@ -1,6 +1,7 @@
 //! What every client gets to work with, and what it tells the runner while it works.
 
 use super::ledger::Ledger;
+use super::load::LoadTold;
 use crate::clock::{Clock, MonoNs};
 use crate::history::record::ClientKind;
 use crate::history::recorder::Recorder;
@@ -32,6 +33,8 @@ pub struct ClientContext {
     pub seed: u64,
     /// Tells the runner what was seen.
     pub signals: UnboundedSender<ClientSignal>,
+    /// Of a load: when it begins, and how far it is.
+    pub load: Option<LoadTold>,
     /// The client ends, and closes its history, when this is cancelled.
     pub stop: CancellationToken,
 }

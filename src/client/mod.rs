@@ -17,6 +17,8 @@ pub mod ledger;
 pub mod ledger_writer;
 pub mod list;
 pub mod list_reader;
+pub mod live_api;
+pub mod load;
 pub mod objects;
 pub mod pace;
 pub mod pod_creator;
@@ -53,5 +55,6 @@ pub fn spawn(ctx: ClientContext) -> JoinHandle<()> {
         ClientKind::EventWriter => tokio::spawn(event_writer::run(ctx)),
         ClientKind::Deployer => tokio::spawn(deployer::run(ctx)),
         ClientKind::PodCreator => tokio::spawn(pod_creator::run(ctx)),
+        ClientKind::Load => tokio::spawn(load::run(ctx)),
     }
 }

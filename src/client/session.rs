@@ -5,7 +5,9 @@ use super::context::{ClientContext, ClientSignal, Sample};
 use super::election::RENEW_DEADLINE;
 use super::ledger::Ledger;
 use crate::clock::{BootId, Clock, MonoNs};
-use crate::history::record::{ClientKind, ENDED_AS_ASKED, Event, EventRecord, Op, OpRecord, Outcome, Record};
+use crate::history::record::{
+    ClientKind, ENDED_AS_ASKED, Event, EventRecord, Exchange, Op, OpRecord, Outcome, Record,
+};
 use crate::history::recorder::Recorder;
 use crate::load::pacer::Account;
 use crate::plan::PlannedClient;
@@ -186,6 +188,30 @@ impl Session {
     /// # Errors
     /// When the history can't be written.
     pub fn op(&mut self, timing: Timing, op: Op, outcome: Outcome) -> Result<(), Broken> {
+        self.record(timing, op, outcome, None)
+    }
+
+    /// Records a request of a load and tells the runner.
+    ///
+    /// # Errors
+    /// When the history can't be written.
+    pub fn exchange(
+        &mut self,
+        timing: Timing,
+        op: Op,
+        outcome: Outcome,
+        exchange: Exchange,
+    ) -> Result<(), Broken> {
+        self.record(timing, op, outcome, Some(exchange))
+    }
+
+    fn record(
+        &mut self,
+        timing: Timing,
+        op: Op,
+        outcome: Outcome,
+        exchange: Option<Exchange>,
+    ) -> Result<(), Broken> {
         let (sample, revision) = match &outcome {
             Outcome::Ok(answer) if answer.wrong_value => {
                 (Sample::Failed("wrong-value".to_owned()), answer.revision)
@@ -208,6 +234,7 @@ impl Session {
             return_ns: timing.returned,
             op,
             outcome,
+            exchange,
         })?;
         self.next_seq += 1;
         self.tell(sample, timing.call, timing.returned, revision);

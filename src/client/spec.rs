@@ -1,8 +1,91 @@
 //! The clients of a drill file.
 
 use crate::drill::values::{Rate, Span};
+use crate::load::arrivals::Arrivals;
+use crate::provider::component::ComponentId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Sends requests at instants that are fixed before the first one, whatever the server does with them. Begins when
+/// a `load` step says so, and ends with the last answer. Nothing is sent twice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Load {
+    /// kebab-case name, unique in the drill; the client has a user of its own.
+    pub name: String,
+    /// When requests are due.
+    pub arrivals: Arrivals,
+    /// What is asked.
+    #[serde(default)]
+    pub request: LoadRequest,
+    /// The `timeout` parameter of each request; absent: not sent. A quarter of it is what a request waits in a
+    /// queue of flow control at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+    /// What is spoken.
+    #[serde(default)]
+    pub protocol: LoadProtocol,
+    /// Connections. HTTP/1.1 carries one request on each at a time, HTTP/2 up to 100.
+    #[serde(default = "Load::default_connections")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub connections: u32,
+    /// Requests that are out at the same time, at most; what is due beyond that is not sent and counted as lost.
+    #[serde(default = "Load::default_in_flight")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub in_flight: u32,
+    /// The API server that is asked, as `kube-apiserver-1`. Default: one after the other, client by client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ComponentId>,
+    /// A client whose one request lasts longer than all of these: the level is never idle meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub while_held_by: Option<String>,
+}
+
+impl Load {
+    fn default_connections() -> u32 {
+        2
+    }
+
+    fn default_in_flight() -> u32 {
+        1000
+    }
+}
+
+/// What a load asks for, on objects of the drill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum LoadRequest {
+    /// GET of one ConfigMap.
+    Get {},
+    /// LIST of the drill's ConfigMaps.
+    List {},
+    /// POST of a ConfigMap of its own.
+    Create {},
+    /// POST of a ConfigMap whose body ends only after a while: it holds its seat for so long.
+    SlowCreate {
+        /// From the begin of the request to the end of its body.
+        #[serde(rename = "for")]
+        duration: Span,
+    },
+}
+
+impl Default for LoadRequest {
+    fn default() -> Self {
+        Self::Get {}
+    }
+}
+
+/// What is spoken inside TLS.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum LoadProtocol {
+    /// HTTP/1.1, as kube-rs does.
+    #[serde(rename = "http1")]
+    Http1,
+    /// HTTP/2, as client-go does.
+    #[default]
+    #[serde(rename = "http2")]
+    Http2,
+}
 
 /// Creates one ConfigMap per operation, each with a unique value, at a fixed
 /// open-loop rate. Acknowledged writes are kept outside the cluster.

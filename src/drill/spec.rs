@@ -10,15 +10,18 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use crate::check::objectives::{Linearizable, NoClientOnLostTimeline, NoTwoLeaders, Rpo, Rto};
+pub use crate::check::objectives::{
+    ApfOutcomes, Linearizable, NoClientOnLostTimeline, NoTwoLeaders, Rpo, Rto,
+};
 pub use crate::client::spec::{
     CasUpdater, Deployer, EtcdWatcher, EventWriter, GetReader, LeaderElector, LeaseKeeper, LedgerWriter,
-    ListReader, PodCreator, Reflector, SecretReader, Watcher,
+    ListReader, Load, PodCreator, Reflector, SecretReader, Watcher,
 };
+pub use crate::fault::apf_level::ApfLevel;
 pub use crate::fault::lose_etcd::LoseEtcd;
 pub use crate::fault::lose_members::{MemberLoss, QuorumLoss};
 pub use crate::probe::spec::{ApiReady, WriteSucceeds};
-pub use crate::step::spec::{End, Hold, Observe, RestoreSnapshot, TakeSnapshot};
+pub use crate::step::spec::{ApfShares, End, Hold, Observe, RestoreSnapshot, RunLoad, TakeSnapshot};
 
 /// The only API version this build reads.
 pub const API_VERSION: &str = "quakeproof.dev/v1alpha1";
@@ -280,6 +283,8 @@ pub enum Client {
     Deployer(Deployer),
     /// Creates Pods and waits for the scheduler.
     PodCreator(PodCreator),
+    /// Sends requests at instants that are fixed beforehand.
+    Load(Load),
 }
 
 /// One step of the drill.
@@ -296,6 +301,12 @@ pub enum Step {
     MemberLoss(MemberLoss),
     /// Kills so many etcd members that the rest has no quorum.
     QuorumLoss(QuorumLoss),
+    /// Makes a priority level of API Priority and Fairness, and sends clients to it.
+    ApfLevel(ApfLevel),
+    /// Changes the shares of a level that the drill made.
+    ApfShares(ApfShares),
+    /// Starts the load of clients, and waits for it.
+    Load(RunLoad),
     /// Ends a fault by its undo.
     End(End),
     /// Restores etcd from a snapshot and starts it.
@@ -329,4 +340,6 @@ pub enum Objective {
     NoTwoLeaders(NoTwoLeaders),
     /// What clients were answered fits one order of writes, on either side of a restore.
     Linearizable(Linearizable),
+    /// Requests met the fates that flow control was predicted to give them.
+    ApfOutcomes(ApfOutcomes),
 }

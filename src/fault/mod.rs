@@ -1,9 +1,11 @@
 //! Faults, one file per kind. A fault says how it is undone before it does anything,
 //! and what shows, apart from its own calls, that it took hold and that it is over.
 
+pub mod apf_level;
 pub mod lose_etcd;
 pub mod lose_members;
 
+use crate::agent::api::ApiAccess;
 use crate::agent::undo::{InjectionId, Undo};
 use crate::agent::view::{ClusterView, Look};
 use crate::drill::spec::Step;
@@ -68,7 +70,10 @@ pub fn of(step: &Step) -> Option<Arc<dyn Fault>> {
         Step::LoseEtcd(fault) => Some(Arc::new(fault.clone())),
         Step::QuorumLoss(fault) => Some(Arc::new(fault.clone())),
         Step::MemberLoss(fault) => Some(Arc::new(fault.clone())),
-        Step::TakeSnapshot(_)
+        Step::ApfLevel(fault) => Some(Arc::new(fault.clone())),
+        Step::ApfShares(_)
+        | Step::Load(_)
+        | Step::TakeSnapshot(_)
         | Step::Hold(_)
         | Step::RestoreSnapshot(_)
         | Step::End(_)
@@ -83,6 +88,8 @@ pub struct FaultContext<'a> {
     pub control: &'a dyn ComponentControl,
     /// Observes, apart from `control`.
     pub view: &'a dyn ClusterView,
+    /// Asks API servers, exempt from flow control.
+    pub api: &'a dyn ApiAccess,
 }
 
 /// Result of a fault's calls.

@@ -4,6 +4,7 @@
 //! every further line is an operation, a stream event, or an account of loss.
 
 use super::ids::IdSet;
+use crate::apf::answer::Class;
 use crate::clock::{BootId, MonoNs, WallTime};
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +92,8 @@ pub enum ClientKind {
     Deployer,
     /// Pods that the scheduler has to look at.
     PodCreator,
+    /// Requests at instants that are fixed beforehand.
+    Load,
 }
 
 /// What is done to an etcd lease.
@@ -156,6 +159,47 @@ pub struct OpRecord {
     pub op: Op,
     /// What came of it.
     pub outcome: Outcome,
+    /// What flow control said of it, of a load's requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<Exchange>,
+}
+
+/// What is recorded of one request of a load beside its outcome. What is absent did not happen, or was not said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Exchange {
+    /// The request was handed to a connection that could take it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent_ns: Option<MonoNs>,
+    /// The head of the answer was there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_byte_ns: Option<MonoNs>,
+    /// Which answer, or which refusal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<Class>,
+    /// UID of the FlowSchema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// UID of the PriorityLevelConfiguration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<String>,
+    /// `Retry-After`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<u64>,
+}
+
+/// What a load asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Asked {
+    /// GET of one ConfigMap.
+    Get,
+    /// LIST of ConfigMaps.
+    List,
+    /// POST of a ConfigMap.
+    Create,
+    /// The same with a body that takes its time.
+    SlowCreate,
 }
 
 /// What was asked.
@@ -271,6 +315,11 @@ pub enum Op {
         what: Made,
         /// As it was made.
         id: u64,
+    },
+    /// A request of a load.
+    Request {
+        /// For what.
+        asked: Asked,
     },
     /// GET of the ReplicaSet that Deployment `id` names, or once named.
     Owned {

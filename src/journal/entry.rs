@@ -336,6 +336,71 @@ pub enum Fact {
         /// Components restarted as part of the procedure, and how they were stopped.
         restarted: BTreeMap<ComponentId, StopMethod>,
     },
+    /// Shares of a level were changed.
+    SharesChanged {
+        /// Index of the step.
+        step: usize,
+        /// Name of the level in the drill.
+        level: String,
+        /// Shares from then on.
+        shares: u32,
+        /// The change was sent.
+        call_ns: MonoNs,
+        /// It was acknowledged.
+        return_ns: MonoNs,
+        /// Every API server's own metrics showed the new limits.
+        in_force_ns: MonoNs,
+    },
+    /// Names of what a response's headers name by UID, as of one instant.
+    FlowObjects {
+        /// PriorityLevelConfigurations: name by UID.
+        levels: BTreeMap<String, String>,
+        /// FlowSchemas: name by UID.
+        schemas: BTreeMap<String, String>,
+        /// When they were asked for.
+        call_ns: MonoNs,
+        /// When they had been answered.
+        return_ns: MonoNs,
+    },
+    /// Where one request of a client went, before its load began.
+    FlowProbed {
+        /// The client.
+        client: String,
+        /// The API server that it asked.
+        server: ComponentId,
+        /// HTTP status.
+        status: u16,
+        /// `X-Kubernetes-PF-FlowSchema-UID`.
+        schema: Option<String>,
+        /// `X-Kubernetes-PF-PriorityLevel-UID`.
+        level: Option<String>,
+        /// When it was sent.
+        call_ns: MonoNs,
+        /// When it was answered.
+        return_ns: MonoNs,
+    },
+    /// What an API server's own metrics say of one of the drill's levels.
+    FlowMetrics {
+        /// The API server.
+        server: ComponentId,
+        /// Name of the level in the drill.
+        level: String,
+        /// `process_start_time_seconds`, in nanoseconds.
+        process_start_ns: Option<u64>,
+        /// `nominal_limit_seats`, `lower_…`, `upper_…`, `current_…`.
+        seats: BTreeMap<String, u64>,
+        /// Requests of the drill's own schema on the level: `dispatched`, `rejected:<reason>`, `inQueue`,
+        /// `executing`, `waitsExecuteTrue`, `waitsExecuteFalse`.
+        requests: BTreeMap<String, u64>,
+        /// UID and generation of the level, as `<uid>/<generation>`; `None` when it is gone.
+        level_is: Option<String>,
+        /// The same of its schema.
+        schema_is: Option<String>,
+        /// When they were asked for.
+        call_ns: MonoNs,
+        /// When they had been answered.
+        return_ns: MonoNs,
+    },
     /// What an `observe` step waited for.
     Observed {
         /// Index of the step.

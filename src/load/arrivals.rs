@@ -25,6 +25,17 @@ pub enum Arrivals {
     Ramp(Ramp),
     /// All of them at once, once or several times.
     Burst(Burst),
+    /// Each one once the one before it is answered: a closed loop.
+    Serial(Serial),
+}
+
+/// One after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Serial {
+    /// Requests in all.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub requests: u32,
 }
 
 /// One rate for a while.
@@ -79,7 +90,8 @@ impl Burst {
 
 impl Arrivals {
     /// Nanoseconds from the begin of the load to each request, ascending. The same seed gives the same offsets
-    /// in one build of this tool; the offsets of a run are in its histories.
+    /// in one build of this tool; the offsets of a run are in its histories. Of a closed loop only their number
+    /// is known; they are all 0.
     #[must_use]
     pub fn offsets(&self, seed: u64) -> Vec<u64> {
         match self {
@@ -95,7 +107,27 @@ impl Arrivals {
                     std::iter::repeat_n(at, b.requests as usize)
                 })
                 .collect(),
+            Arrivals::Serial(s) => vec![0; s.requests as usize],
         }
+    }
+
+    /// About how many requests these are, without making them.
+    #[must_use]
+    pub fn count_at_most(&self) -> u64 {
+        let seconds = |span: Span| span.0.as_secs_f64();
+        let count = match self {
+            Arrivals::Constant(c) | Arrivals::Poisson(c) => f64::from(c.rate.0) * seconds(c.duration),
+            Arrivals::Ramp(r) => f64::from(r.from.0.max(r.to.0)) * seconds(r.duration),
+            Arrivals::Burst(b) => f64::from(b.requests) * f64::from(b.times),
+            Arrivals::Serial(s) => f64::from(s.requests),
+        };
+        count.ceil() as u64
+    }
+
+    /// Whether each request waits for the answer to the one before it.
+    #[must_use]
+    pub fn is_serial(&self) -> bool {
+        matches!(self, Arrivals::Serial(_))
     }
 
     /// From the first request to the end of the load.
@@ -105,6 +137,7 @@ impl Arrivals {
             Arrivals::Constant(c) | Arrivals::Poisson(c) => c.duration,
             Arrivals::Ramp(r) => r.duration,
             Arrivals::Burst(b) => Span(b.every.0.saturating_mul(b.times.saturating_sub(1))),
+            Arrivals::Serial(_) => Span(std::time::Duration::ZERO),
         }
     }
 }

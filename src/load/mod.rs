@@ -1,4 +1,6 @@
-//! When operations are due, and the account of those that were not sent in time.
+//! When operations are due, how requests of a load are sent, and the account of what was not sent in time.
 
 pub mod arrivals;
+pub mod connections;
+pub mod exchange;
 pub mod pacer;

@@ -2,11 +2,12 @@
 
 use super::minimum::Windows;
 use super::steps::of_role;
-use super::{PlannedClient, PlannedComponent};
+use super::{MinimumOperations, PlannedClient, PlannedComponent};
 use crate::check::objectives::RtoTo;
 use crate::drill::lint::client_name;
 use crate::drill::spec::{ApiReady, Client, Drill, Objective, SteadyState, Step, Topology};
 use crate::fault;
+use crate::fault::apf_level::client_user;
 use crate::history::record::ClientKind;
 use crate::provider::component::{ComponentId, HostId, Role};
 use crate::provider::network::OBSERVER_USER;
@@ -59,15 +60,20 @@ pub(super) fn clients(drill: &Drill, components: &[PlannedComponent]) -> Vec<Pla
             Client::EventWriter(c) => (ClientKind::EventWriter, api_server(), Some(c.every.0)),
             Client::Deployer(c) => (ClientKind::Deployer, api_server(), Some(c.every.0)),
             Client::PodCreator(c) => (ClientKind::PodCreator, api_server(), Some(c.every.0)),
+            Client::Load(c) => (ClientKind::Load, c.server.clone().unwrap_or_else(api_server), None),
         };
         planned.push(PlannedClient {
             name: name.to_owned(),
             kind,
             target,
-            identity: user(name),
+            identity: client_user(name),
             spec: Some(client.clone()),
             every_ns: every.map(nanos),
-            minimum: every.map_or_else(|| windows.watching(written_every), |e| windows.paced(e)),
+            minimum: match kind {
+                // Begins with its step; its own checker counts what it did.
+                ClientKind::Load => MinimumOperations { before: 0, during: 0, after: 0 },
+                _ => every.map_or_else(|| windows.watching(written_every), |e| windows.paced(e)),
+            },
         });
     }
     planned
@@ -94,7 +100,7 @@ fn probes(drill: &Drill, components: &[PlannedComponent], windows: &Windows) -> 
     let api_servers = of_role(components, Role::KubeApiserver);
     for component in &api_servers {
         let name = format!("ready-{component}");
-        let identity = user(&name);
+        let identity = client_user(&name);
         probes.push(probe(name, ClientKind::ApiReady, component, identity, ready_every));
     }
     let led =
@@ -102,7 +108,7 @@ fn probes(drill: &Drill, components: &[PlannedComponent], windows: &Windows) -> 
     for (role, lease) in led {
         if !of_role(components, role).is_empty() {
             let name = format!("leader-{lease}");
-            let identity = user(&name);
+            let identity = client_user(&name);
             probes.push(probe(name, ClientKind::LeaderLease, &api_servers[0], identity, LEADER_EVERY));
         }
     }
@@ -119,7 +125,7 @@ fn needs_truth(drill: &Drill) -> bool {
     let objective = |o: &Objective| match o {
         Objective::Rto(r) => matches!(r.to, RtoTo::EtcdServing | RtoTo::FirstTrueList | RtoTo::FirstGoodGet),
         Objective::Rpo(_) | Objective::NoClientOnLostTimeline(_) | Objective::Linearizable(_) => true,
-        Objective::NoTwoLeaders(_) => false,
+        Objective::NoTwoLeaders(_) | Objective::ApfOutcomes(_) => false,
     };
     spec.steps.iter().any(step)
         || spec.objectives.iter().any(objective)
@@ -148,10 +154,6 @@ pub(super) fn writes_per_second(drill: &Drill) -> u64 {
         _ => 0,
     };
     drill.spec.clients.iter().map(rate).sum()
-}
-
-fn user(name: &str) -> String {
-    format!("quakeproof:client:{name}")
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -20,6 +20,7 @@ pub mod versions;
 pub use expand::components;
 
 use crate::agent::undo::OnLapse;
+use crate::apf::range::Outcomes;
 use crate::drill::spec::{
     Client, Drill, EncryptionAtRest, Limits, Objective, ProviderKind, SteadyState, Step, Topology,
 };
@@ -65,6 +66,9 @@ pub struct Plan {
     /// What leases, leaders and the cluster's own consumers are predicted to do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consumers: Vec<ConsumerPrediction>,
+    /// What becomes of the requests of loads, objective by objective.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flow: Vec<FlowPrediction>,
     /// Bounds of the run.
     pub limits: Limits,
 }
@@ -215,6 +219,26 @@ pub struct ConsumerPrediction {
     pub question: Question,
     /// The answer.
     pub expected: Expected,
+    /// Where the rule comes from.
+    pub source: String,
+}
+
+/// What is predicted of the requests of one load, for this version and these levels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FlowPrediction {
+    /// Name of the objective whose slack the bounds rest on.
+    pub objective: String,
+    /// Name of the client.
+    pub client: String,
+    /// Name of the drill's level that it is on; absent: none of the drill's.
+    pub level: Option<String>,
+    /// Requests.
+    pub total: u64,
+    /// Requests by what becomes of them.
+    pub expected: Outcomes,
+    /// What it would be instead, by what would have to be so.
+    pub alternatives: BTreeMap<String, Outcomes>,
     /// Where the rule comes from.
     pub source: String,
 }

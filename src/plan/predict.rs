@@ -18,10 +18,11 @@
 //!   watches with 410 (executed on 1.37.2). A smaller bump leaves watches in the future.
 
 pub(super) mod consumers;
+pub mod flow;
 
 use super::expand::writes_per_second;
 use super::versions::minor;
-use super::{PlannedClient, PlannedObjective, PredictedView, Prediction, Versions};
+use super::{FlowPrediction, PlannedClient, PlannedObjective, PredictedView, Prediction, Versions};
 use crate::check::objectives::{Rto, RtoFrom, RtoTo};
 use crate::client::failure::FailureClass;
 use crate::client::spec::{InitialState, ListResourceVersion};
@@ -305,7 +306,11 @@ fn restore(drill: &Drill) -> Option<(&RestoreSnapshot, Duration)> {
 }
 
 /// Objectives, each with what is expected of it in words.
-pub(super) fn objectives(drill: &Drill, predictions: &[Prediction]) -> Vec<PlannedObjective> {
+pub(super) fn objectives(
+    drill: &Drill,
+    predictions: &[Prediction],
+    flows: &[FlowPrediction],
+) -> Vec<PlannedObjective> {
     let planned = |objective: &Objective| PlannedObjective {
         name: objective_name(objective).to_owned(),
         objective: objective.clone(),
@@ -315,6 +320,7 @@ pub(super) fn objectives(drill: &Drill, predictions: &[Prediction]) -> Vec<Plann
             Objective::NoClientOnLostTimeline(_) => timeline(predictions),
             Objective::NoTwoLeaders(_) => consumers::leaders(drill),
             Objective::Linearizable(_) => linearizable(drill),
+            Objective::ApfOutcomes(o) => flow::in_words(o, flows),
         },
     };
     drill.spec.objectives.iter().map(planned).collect()

@@ -132,9 +132,11 @@ pub fn resolve(input: ResolveInput<'_>) -> Result<Plan, PlanError> {
     let clients = expand::clients(&drill, &components);
     let predictions = predict::predictions(&drill, &versions, &clients);
     let consumers = predict::consumers::predictions(&drill, &versions, &clients);
+    let seed = input.seed.unwrap_or_else(|| derived_seed(&drill_digest));
+    let flow = predict::flow::predictions(&drill, &versions, seed);
     Ok(Plan {
         format_version: FORMAT_VERSION.to_owned(),
-        seed: input.seed.unwrap_or_else(|| derived_seed(&drill_digest)),
+        seed,
         drill_digest,
         parameters,
         overrides: overrides.listed(),
@@ -142,9 +144,10 @@ pub fn resolve(input: ResolveInput<'_>) -> Result<Plan, PlanError> {
         clients,
         steps: steps::resolve(&drill, &components),
         steady_state: drill.spec.steady_state.clone(),
-        objectives: predict::objectives(&drill, &predictions),
+        objectives: predict::objectives(&drill, &predictions, &flow),
         predictions,
         consumers,
+        flow,
         limits: drill.spec.limits.clone(),
         cluster: PlannedCluster {
             name: "main".to_owned(),

@@ -36,7 +36,7 @@ pub(super) fn build(
         steps: input.plan.steps.iter().map(|s| step(input, s)).collect(),
         predictions: judgement.predictions.clone(),
         deviations: deviations(input),
-        facts: Facts { etcd_restore: judgement.etcd_restore.clone() },
+        facts: Facts { etcd_restore: judgement.etcd_restore.clone(), apf: judgement.apf.clone() },
         recorder: judgement.recorder.clone(),
         evidence: Evidence {
             journal_head: Some(journal_head.to_owned()),

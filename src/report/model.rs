@@ -5,6 +5,7 @@
 //! as none. Fields may be added within format 1; none is renamed or removed.
 
 use crate::check::Verdict;
+use crate::check::apf::facts::ApfFacts;
 use crate::check::facts::{EtcdRestoreFacts, PredictionOutcome};
 use crate::check::recorder::RecorderAccount;
 use crate::clock::{MonoNs, WallTime};
@@ -319,6 +320,9 @@ pub struct Facts {
     /// One per etcd restore.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub etcd_restore: Vec<EtcdRestoreFacts>,
+    /// One per priority level.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apf: Vec<ApfFacts>,
 }
 
 /// What a report rests on.

@@ -98,6 +98,7 @@ fn asked(op: &Op) -> String {
         Op::Elect { candidate, lease, action } => format!("{candidate}: {} lease {lease}", word(action)),
         Op::Make { what, id } => format!("create {} {id}", word(what)),
         Op::Look { what, id } => format!("GET {} {id}", word(what)),
+        Op::Request { asked } => format!("{} of a load", word(asked)),
         Op::Owned { id, name } => format!("GET ReplicaSet {name} of deployment {id}"),
     }
 }

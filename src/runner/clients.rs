@@ -5,6 +5,7 @@ use super::observations::Observations;
 use crate::client;
 use crate::client::context::ClientContext;
 use crate::client::ledger::Ledger;
+use crate::client::load::{self, LoadGate};
 use crate::clock::Clock;
 use crate::etcd::view::OBSERVER_USER;
 use crate::history::record::ClientKind;
@@ -12,6 +13,7 @@ use crate::history::recorder::Recorder;
 use crate::plan::{Plan, PlannedClient};
 use crate::provider::network::Identity;
 use crate::provider::{Cluster, ProviderError};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +30,7 @@ pub struct Clients {
     tested: Group,
     /// Ended last, so that the truth covers everything that the others saw.
     observers: Group,
+    loads: BTreeMap<String, LoadGate>,
 }
 
 #[derive(Default)]
@@ -62,7 +65,8 @@ pub fn start(
     namespace: &str,
 ) -> Result<Clients, ProviderError> {
     let ledger = Arc::new(Ledger::new());
-    let mut clients = Clients { tested: Group::default(), observers: Group::default() };
+    let mut clients =
+        Clients { tested: Group::default(), observers: Group::default(), loads: BTreeMap::new() };
     for planned in &plan.clients {
         let group = match planned.kind {
             ClientKind::EtcdTruth => &mut clients.observers,
@@ -72,7 +76,13 @@ pub fn start(
             Recorder::create(run_dir, &planned.name, Arc::clone(clock), journalist.anchors.clone()).map_err(
                 |source| ProviderError::Io { what: format!("history of `{}`", planned.name), source },
             )?;
+        let load = (planned.kind == ClientKind::Load).then(|| {
+            let (gate, told) = load::gate();
+            clients.loads.insert(planned.name.clone(), gate);
+            told
+        });
         let context = ClientContext {
+            load,
             planned: planned.clone(),
             clock: Arc::clone(clock),
             recorder,
@@ -100,10 +110,16 @@ fn identity(planned: &PlannedClient, cluster: &dyn Cluster) -> Result<Identity, 
 }
 
 impl Clients {
+    /// Starts the loads, by client.
+    #[must_use]
+    pub fn loads(&self) -> BTreeMap<String, LoadGate> {
+        self.loads.clone()
+    }
+
     /// Ends every client and waits until each has closed its history; the observers
     /// once they have looked after the others were gone.
     pub async fn stop(self, journalist: &Journalist, clock: &dyn Clock) {
-        let Clients { tested, observers } = self;
+        let Clients { tested, observers, .. } = self;
         tested.end().await;
         let since = clock.mono();
         let mut observations = journalist.observations.clone();

@@ -109,7 +109,8 @@ pub async fn inject(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(), 
     still_leased(ctx).await?;
     let control = ctx.cluster.control();
     let view = ctx.view.clone();
-    let fault_context = FaultContext { control: control.as_ref(), view: view.as_ref() };
+    let api = ctx.api();
+    let fault_context = FaultContext { control: control.as_ref(), view: view.as_ref(), api: &api };
     fault.inject(fault_context, &ctx.guard, injection).await?;
     ctx.journalist.record(JournalEvent::Injected { injection: id.clone() }).await?;
     let observation = await_observation(ctx, || fault.verify_injected(fault_context, injection)).await?;
@@ -197,7 +198,8 @@ pub fn by_step(step: usize) -> String {
 async fn verify_end(open: &OpenInjection, ctx: &StepContext) -> Result<(), StepError> {
     let control = ctx.cluster.control();
     let view = ctx.view.clone();
-    let fault_context = FaultContext { control: control.as_ref(), view: view.as_ref() };
+    let api = ctx.api();
+    let fault_context = FaultContext { control: control.as_ref(), view: view.as_ref(), api: &api };
     let observation =
         await_observation(ctx, || open.fault.verify_ended(fault_context, open.injection(ctx))).await?;
     ctx.journalist.record(JournalEvent::EndVerified { injection: open.id.clone(), observation }).await?;
@@ -223,7 +225,13 @@ async fn ask_agent(ctx: &StepContext, request: &Request) -> Result<(), StepError
 }
 
 /// Looks until an observation succeeds; its last failure is the error.
-async fn await_observation<'a, E, Fut>(ctx: &StepContext, look: impl Fn() -> Fut) -> Result<String, StepError>
+///
+/// # Errors
+/// That, or that somebody asked the run to end.
+pub async fn await_observation<'a, E, Fut>(
+    ctx: &StepContext,
+    look: impl Fn() -> Fut,
+) -> Result<String, StepError>
 where
     E: std::fmt::Display,
     Fut: Future<Output = Result<String, E>> + 'a,

@@ -7,6 +7,7 @@ use super::interrupt::Interrupt;
 use super::preflight::{self, PreflightError};
 use crate::agent::protocol::{Request, Response};
 use crate::agent::view::ClusterView;
+use crate::client::load::LoadGate;
 use crate::clock::Clock;
 use crate::drill::lint::step_key;
 use crate::durable::write_atomically;
@@ -21,6 +22,7 @@ use crate::journal::{self, JournalError};
 use crate::plan::{Binding, Plan};
 use crate::provider::{Cluster, Provider, ProviderError};
 use crate::step::{self, Memory, StepContext, StepError};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -229,7 +231,7 @@ impl Run {
             request.plan.limits.dead_man.0 / 4,
             request.interrupt.clone(),
         ));
-        let disturbed = self.under_load(cluster, binding, memory).await;
+        let disturbed = self.under_load(cluster, binding, clients.loads(), memory).await;
         if let Some(by) = request.interrupt.by() {
             self.journalist.record(JournalEvent::Interrupted { by }).await?;
         }
@@ -242,6 +244,7 @@ impl Run {
         &self,
         cluster: &Arc<dyn Cluster>,
         binding: &Binding,
+        loads: BTreeMap<String, LoadGate>,
         memory: &mut Memory,
     ) -> Result<(), Cut> {
         self.baseline().await?;
@@ -258,6 +261,8 @@ impl Run {
             clock: Arc::clone(&request.clock),
             interrupt: request.interrupt.clone(),
             guard,
+            loads,
+            namespace: binding.ledger_namespace.clone(),
             memory: Memory { incarnations: binding.incarnations.clone(), ..std::mem::take(memory) },
         };
         let done = self.steps(&mut ctx).await;

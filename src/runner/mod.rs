@@ -1,7 +1,7 @@
 //! The runner carries out a plan; the dispatcher alone writes the journal.
 
 mod cleanup;
-mod clients;
+pub mod clients;
 pub mod dispatcher;
 pub mod injection;
 pub mod interrupt;

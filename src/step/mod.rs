@@ -4,8 +4,10 @@ pub mod bump;
 pub mod restart;
 pub mod spec;
 
+mod apf_shares;
 mod end;
 mod hold;
+mod load;
 mod observe;
 mod restore_snapshot;
 mod snapshot_file;
@@ -13,6 +15,8 @@ mod take_snapshot;
 
 use crate::agent::undo::InjectionId;
 use crate::agent::view::ClusterView;
+use crate::client::live_api::LiveApi;
+use crate::client::load::LoadGate;
 use crate::clock::{Clock, MonoNs};
 use crate::drill::lint::step_key;
 use crate::drill::spec::Step;
@@ -49,6 +53,10 @@ pub struct StepContext {
     pub interrupt: Interrupt,
     /// Permission to do harm to the plan's targets.
     pub guard: GuardToken,
+    /// Starts the clients that wait for a `load` step, by name.
+    pub loads: BTreeMap<String, LoadGate>,
+    /// Namespace of the clients' objects.
+    pub namespace: String,
     /// What earlier steps left for later ones.
     pub memory: Memory,
 }
@@ -136,6 +144,12 @@ impl StepContext {
         self.plan.cluster.components.iter().filter(|c| c.role == role).map(|c| c.component.clone()).collect()
     }
 
+    /// Asks API servers, exempt from flow control.
+    #[must_use]
+    pub fn api(&self) -> LiveApi {
+        LiveApi::new(Arc::clone(&self.cluster))
+    }
+
     /// Writes a fact into the journal.
     ///
     /// # Errors
@@ -157,7 +171,9 @@ pub async fn execute(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(),
         Step::RestoreSnapshot(step) => restore_snapshot::execute(planned, step, ctx).await,
         Step::Observe(step) => observe::execute(planned, step, ctx).await,
         Step::End(step) => end::execute(planned, step, ctx).await,
-        Step::LoseEtcd(_) | Step::MemberLoss(_) | Step::QuorumLoss(_) => {
+        Step::ApfShares(step) => apf_shares::execute(planned, step, ctx).await,
+        Step::Load(step) => load::execute(step, ctx).await,
+        Step::LoseEtcd(_) | Step::MemberLoss(_) | Step::QuorumLoss(_) | Step::ApfLevel(_) => {
             injection::inject(planned, ctx).await
         }
     }

@@ -110,6 +110,50 @@ pub enum ClusterToken {
     Kept,
 }
 
+/// Changes the shares of a level that an `apfLevel` made, and waits until every API server counts with them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApfShares {
+    /// Name of the level.
+    pub level: String,
+    /// `nominalConcurrencyShares` from now on.
+    #[schemars(range(max = 10_000))]
+    pub shares: u32,
+}
+
+/// Starts the load of clients that have not begun yet, and waits. Before a load begins, a request of each client
+/// proves by its headers which level it is on, and the metrics of every API server are read; when all answers
+/// are there they are read again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunLoad {
+    /// Names of `load` clients.
+    pub clients: Vec<String>,
+    /// What is waited for.
+    #[serde(default)]
+    pub until: LoadUntil,
+    /// The step fails when that takes longer.
+    #[serde(default = "RunLoad::default_at_most")]
+    pub at_most: Span,
+}
+
+impl RunLoad {
+    fn default_at_most() -> Span {
+        Span::secs(60)
+    }
+}
+
+/// How far a load has to be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadUntil {
+    /// Every request was sent, or could not be.
+    Sent,
+    /// Every request has its answer, or will get none.
+    #[default]
+    Answered,
+}
+
 /// Ends a fault by its undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -218,6 +218,11 @@ impl Boundaries {
                     moment,
                 });
             }
+            // For the checker of flow control, who reads them itself.
+            Fact::SharesChanged { .. }
+            | Fact::FlowObjects { .. }
+            | Fact::FlowProbed { .. }
+            | Fact::FlowMetrics { .. } => {}
             Fact::Observed { step, held, detail, .. } => {
                 self.observed.push(Observed { step: *step, held: *held, detail: detail.clone() });
             }

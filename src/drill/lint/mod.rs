@@ -63,6 +63,7 @@ pub(crate) fn client_key(client: &Client) -> &'static str {
         Client::EventWriter(_) => "eventWriter",
         Client::Deployer(_) => "deployer",
         Client::PodCreator(_) => "podCreator",
+        Client::Load(_) => "load",
     }
 }
 
@@ -82,6 +83,7 @@ pub(crate) fn client_name(client: &Client) -> &str {
         Client::EventWriter(c) => &c.name,
         Client::Deployer(c) => &c.name,
         Client::PodCreator(c) => &c.name,
+        Client::Load(c) => &c.name,
     }
 }
 
@@ -93,6 +95,7 @@ pub(crate) fn objective_key(objective: &Objective) -> &'static str {
         Objective::NoClientOnLostTimeline(_) => "noClientOnLostTimeline",
         Objective::NoTwoLeaders(_) => "noTwoLeaders",
         Objective::Linearizable(_) => "linearizable",
+        Objective::ApfOutcomes(_) => "apfOutcomes",
     }
 }
 
@@ -104,6 +107,7 @@ pub(crate) fn objective_name(objective: &Objective) -> &str {
         Objective::NoClientOnLostTimeline(o) => &o.name,
         Objective::NoTwoLeaders(o) => &o.name,
         Objective::Linearizable(o) => &o.name,
+        Objective::ApfOutcomes(o) => &o.name,
     }
 }
 
@@ -115,6 +119,9 @@ pub(crate) fn step_key(step: &Step) -> &'static str {
         Step::LoseEtcd(_) => "loseEtcd",
         Step::MemberLoss(_) => "memberLoss",
         Step::QuorumLoss(_) => "quorumLoss",
+        Step::ApfLevel(_) => "apfLevel",
+        Step::ApfShares(_) => "apfShares",
+        Step::Load(_) => "load",
         Step::End(_) => "end",
         Step::RestoreSnapshot(_) => "restoreSnapshot",
         Step::Observe(_) => "observe",

@@ -1,6 +1,7 @@
 //! Objectives that the drill's own clients and steps can't measure.
 
-use super::super::spec::{Client, Objective, Rpo, Rto, Step};
+use super::super::spec::{ApfOutcomes, Client, Objective, Rpo, Rto, Step};
+use super::super::suggest;
 use super::{Lint, client_path, objective_path};
 use crate::check::objectives::{RtoFrom, RtoTo};
 use crate::fault;
@@ -16,6 +17,7 @@ pub(super) fn check(lint: &mut Lint<'_>) {
             Objective::NoClientOnLostTimeline(_) => timeline(lint, i, objective),
             Objective::NoTwoLeaders(_) => leaders(lint, i, objective),
             Objective::Linearizable(_) => linearizable(lint, i, objective),
+            Objective::ApfOutcomes(o) => outcomes(lint, i, objective, o),
         }
     }
     for (i, client) in drill.spec.clients.iter().enumerate() {
@@ -134,6 +136,46 @@ fn timeline(lint: &mut Lint<'_>, i: usize, objective: &Objective) {
             "the phase after the old revision was passed would not be observed; both phases are judged";
         let help = "add `- observe: {until: revisionPassedLost, atMost: 60s}` after `restoreSnapshot`";
         lint.error(&path, title, help);
+    }
+}
+
+fn outcomes(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &ApfOutcomes) {
+    let path = objective_path(i, objective, "clients");
+    if o.clients.is_empty() {
+        lint.error(&path, "no load is named, so nothing is counted", "name `load` clients, as `[jailed]`");
+    }
+    loads(lint, &path, &o.clients);
+    let begun: Vec<&String> = lint.drill.spec.steps.iter().flat_map(begins).collect();
+    for client in o.clients.iter().filter(|client| !begun.contains(client)) {
+        let title = format!("no step begins the load `{client}`");
+        lint.error(&path, title, format!("add `- load: {{clients: [{client}]}}`"));
+    }
+}
+
+fn begins(step: &Step) -> &[String] {
+    match step {
+        Step::Load(load) => &load.clients,
+        _ => &[],
+    }
+}
+
+/// Names that are no `load` clients.
+pub(super) fn loads(lint: &mut Lint<'_>, path: &str, names: &[String]) {
+    let known: Vec<&str> = lint
+        .drill
+        .spec
+        .clients
+        .iter()
+        .filter_map(|client| match client {
+            Client::Load(load) => Some(load.name.as_str()),
+            _ => None,
+        })
+        .collect();
+    for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+        let help = suggest::hint(name, "load clients", &known).unwrap_or_else(|| {
+            "add a client, as `- load: {name: jailed, arrivals: {burst: {requests: 30}}}`".to_owned()
+        });
+        lint.error(path, format!("no client `{name}` is a `load`"), help);
     }
 }
 

@@ -1,9 +1,12 @@
 //! Values outside their range, and lists that must not be empty.
 
-use super::super::spec::{Client, LeaderElector, SteadyState, Step};
+use super::super::spec::{ApfLevel, Client, LeaderElector, Load, SteadyState, Step};
 use super::super::values::Span;
+use super::is_kebab;
 use super::{Lint, client_path, condition_key, objective_path, step_path};
+use crate::client::spec::LoadRequest;
 use crate::drill::spec::Objective;
+use crate::fault::apf_level::LimitResponse;
 
 /// Shortest lease: a shorter one would lapse while a healthy runner renews it.
 const DEAD_MAN: (Span, Span) = (Span::secs(5), Span::secs(600));
@@ -25,6 +28,9 @@ const LEASE_TTL: (Span, Span) = (Span::secs(10), Span::secs(3600));
 const LEASE_DURATION: (Span, Span) = (Span::secs(2), Span::secs(3600));
 /// Of elections.
 const RETRY: (Span, Span) = (Span::millis(100), Span::secs(600));
+
+/// Of one load; each is a line of its history.
+const MOST_REQUESTS: u64 = 5_000_000;
 
 pub(super) fn check(lint: &mut Lint<'_>) {
     empty_lists(lint);
@@ -134,7 +140,31 @@ fn clients(lint: &mut Lint<'_>) {
             Client::EventWriter(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
             Client::Deployer(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
             Client::PodCreator(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
+            Client::Load(c) => load(lint, i, client, c),
         }
+    }
+}
+
+/// What one machine can send, and what an API server takes.
+fn load(lint: &mut Lint<'_>, i: usize, client: &Client, c: &Load) {
+    let path = |key: &str| client_path(i, client, key);
+    for (key, value, most) in [("connections", c.connections, 1000), ("inFlight", c.in_flight, 100_000)] {
+        if !(1..=most).contains(&value) {
+            let title = format!("`{key}: {value}` is out of range");
+            lint.error(&path(key), title, format!("write 1 to {most}"));
+        }
+    }
+    if let Some(timeout) = c.timeout {
+        // API servers take only what is below their own request timeout, 60 s by default.
+        span(lint, &path("timeout"), timeout, (Span::millis(100), Span::secs(59)));
+    }
+    let requests = c.arrivals.count_at_most();
+    if requests == 0 || requests > MOST_REQUESTS {
+        let title = format!("these arrivals are {requests} requests");
+        lint.error(&path("arrivals"), title, format!("make it 1 to {MOST_REQUESTS}"));
+    }
+    if let LoadRequest::SlowCreate { duration } = c.request {
+        span(lint, &path("request.slowCreate.for"), duration, (Span::millis(100), Span::secs(50)));
     }
 }
 
@@ -177,12 +207,50 @@ fn steps(lint: &mut Lint<'_>) {
             Step::RestoreSnapshot(s) => {
                 span(lint, &step_path(i, step, "readyWithin"), s.ready_within, (Span::secs(1), WAIT.1));
             }
+            Step::Load(s) => span(lint, &step_path(i, step, "atMost"), s.at_most, WAIT),
+            Step::ApfLevel(s) => level(lint, i, step, s),
             Step::Observe(s) => {
                 span(lint, &step_path(i, step, "atMost"), s.at_most, WAIT);
                 span(lint, &step_path(i, step, "then"), s.then, (Span::millis(0), WAIT.1));
             }
             _ => {}
         }
+    }
+}
+
+/// As API servers validate it, so that a drill is not refused once it runs.
+fn level(lint: &mut Lint<'_>, i: usize, step: &Step, s: &ApfLevel) {
+    let path = |key: &str| step_path(i, step, key);
+    if !is_kebab(&s.name) || s.name.len() > 30 {
+        let title = format!("`{}` is not a kebab-case name of at most 30 characters", s.name);
+        lint.error(&path("name"), title, "lower-case letters, digits and single dashes, as `jail`");
+    }
+    if s.lendable_percent > 100 {
+        let title = format!("`lendablePercent: {}` is more than there is", s.lendable_percent);
+        lint.error(&path("lendablePercent"), title, "write 0 to 100");
+    }
+    if !(2..=9999).contains(&s.precedence) {
+        let title = format!("`precedence: {}` is out of range", s.precedence);
+        lint.error(&path("precedence"), title, "write 2 to 9999; below 2 and at 10000 are mandatory schemas");
+    }
+    if let LimitResponse::Queue(q) = &s.limit_response {
+        if q.hand_size == 0 || q.queue_length_limit == 0 || q.hand_size > q.queues {
+            let title = "every figure of a queue is 1 or more, and a hand is dealt from the queues there are";
+            lint.error(
+                &path("limitResponse"),
+                title,
+                "as `queue: {queues: 1, handSize: 1, queueLengthLimit: 50}`",
+            );
+        }
+    }
+    if s.shares == 0 && s.borrowing_limit_percent.percent().is_none() {
+        let title =
+            "a level of no shares that may borrow has seats as soon as it asks for them: it is no jail";
+        lint.warning(
+            &path("borrowingLimitPercent"),
+            title,
+            "leave it out for 0, unless that is what is to be shown",
+        );
     }
 }
 
@@ -201,6 +269,12 @@ fn objectives(lint: &mut Lint<'_>) {
                 span(lint, &objective_path(i, objective, "maxLag"), o.max_lag, (Span::millis(100), WAIT.1));
             }
             Objective::NoTwoLeaders(_) => {}
+            Objective::ApfOutcomes(o) => {
+                let path = |key| objective_path(i, objective, key);
+                span(lint, &path("arrival"), o.arrival, (Span::millis(1), Span::secs(10)));
+                span(lint, &path("holding"), o.holding, (Span::millis(1), Span::secs(10)));
+                span(lint, &path("propagation"), o.propagation, (Span::millis(1), Span::secs(60)));
+            }
             Objective::Linearizable(o) => {
                 let (least, most) = STATES;
                 if !(least..=most).contains(&o.budget) {

@@ -2,7 +2,7 @@
 
 use super::super::spec::Step;
 use super::super::suggest;
-use super::{Lint, step_key, step_path};
+use super::{Lint, client_name, objectives, step_key, step_path};
 use crate::fault::lose_members::MemberLoss;
 use crate::step::restart::Which;
 use crate::step::spec::{EncryptionKey, End, RestoreSnapshot, SnapshotMethod, Until};
@@ -50,6 +50,30 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                     lint.error(&step_path(i, step, "until"), title, help);
                 }
             }
+            Step::ApfLevel(level) => {
+                loads_or_clients(lint, i, step, &level.clients);
+                if state.levels.contains(&level.name.as_str()) {
+                    let title = format!("a level named `{}` was made above", level.name);
+                    lint.error(&step_path(i, step, "name"), title, "give each level its own name");
+                }
+                state.levels.push(&level.name);
+                state.open.push((i, step_key(step)));
+            }
+            Step::ApfShares(shares) => {
+                if !state.levels.contains(&shares.level.as_str()) {
+                    let help = suggest::hint(&shares.level, "levels made before", &state.levels)
+                        .unwrap_or_else(|| "put it after the `apfLevel` that makes the level".to_owned());
+                    let title = format!("no earlier step makes a level named `{}`", shares.level);
+                    lint.error(&step_path(i, step, "level"), title, help);
+                }
+            }
+            Step::Load(load) => {
+                let path = step_path(i, step, "clients");
+                if load.clients.is_empty() {
+                    lint.error(&path, "no load is named", "name `load` clients, as `[jailed]`");
+                }
+                objectives::loads(lint, &path, &load.clients);
+            }
             Step::Hold(_) => {}
         }
     }
@@ -66,6 +90,23 @@ pub(super) fn check(lint: &mut Lint<'_>) {
             title,
             format!("add `- end: {{fault: {kind}}}` after it"),
         );
+    }
+}
+
+/// Clients that a level is for.
+fn loads_or_clients(lint: &mut Lint<'_>, i: usize, step: &Step, names: &[String]) {
+    let path = step_path(i, step, "clients");
+    if names.is_empty() {
+        lint.error(
+            &path,
+            "a level without clients limits nobody",
+            "name clients of the drill, as `[jailed]`",
+        );
+    }
+    let known: Vec<&str> = lint.drill.spec.clients.iter().map(client_name).collect();
+    for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+        let help = suggest::hint(name, "clients", &known).unwrap_or_default();
+        lint.error(&path, format!("the drill has no client `{name}`"), help);
     }
 }
 
@@ -90,6 +131,8 @@ struct State<'a> {
     snapshots: Vec<(&'a str, SnapshotMethod)>,
     lost: Option<usize>,
     restored: bool,
+    /// Names of priority levels.
+    levels: Vec<&'a str>,
     /// Faults that are not ended, each with its key.
     open: Vec<(usize, &'static str)>,
 }
@@ -102,7 +145,7 @@ impl State<'_> {
     fn begin(&mut self, lint: &mut Lint<'_>, i: usize, step: &Step) {
         let key = step_key(step);
         let path = format!("spec.steps[{i}].{key}");
-        if let Some((_, open)) = self.open.first() {
+        if let Some((_, open)) = self.open.iter().find(|(_, kind)| *kind != "apfLevel") {
             let title =
                 format!("`{open}` is not ended yet, and one fault of etcd at a time can be told apart");
             lint.error(&path, title, "end it before the next one begins");
@@ -122,6 +165,9 @@ impl State<'_> {
         }
         if end.fault == "loseEtcd" {
             self.lost = None;
+        }
+        if end.fault == "apfLevel" {
+            self.levels.clear();
         }
     }
 }

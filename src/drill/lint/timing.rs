@@ -26,13 +26,14 @@ fn whole_run(lint: &mut Lint<'_>) {
         .map(|step| match step {
             Step::Hold(s) => s.duration.0,
             Step::Observe(s) => s.at_most.0.saturating_add(s.then.0),
+            Step::Load(s) => s.at_most.0,
             _ => Duration::ZERO,
         })
         .fold(Duration::ZERO, Duration::saturating_add);
     let most = spec.limits.max_duration;
     if total > most.0 {
         let title = format!("the run is aborted after {most}, but its steps may take {}", Span(total));
-        let help = "raise `limits.maxDuration`, or shorten `hold.for`, `observe.atMost` or `observe.then`";
+        let help = "raise `limits.maxDuration`, or shorten `hold.for`, `load.atMost`, `observe.atMost` or `observe.then`";
         lint.error("spec.limits.maxDuration", title, help);
     }
 }

@@ -4,6 +4,7 @@ use super::cluster::LocalCluster;
 use super::layout::ClusterDir;
 use crate::agent::execute::UndoOps;
 use crate::agent::server;
+use crate::client::live_api::LiveApi;
 use crate::clock::SystemClock;
 use crate::etcd::view::LiveView;
 use crate::exit::ExitCode;
@@ -27,7 +28,11 @@ pub fn agent_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::Refused;
         }
     };
-    let ops = || UndoOps { control: cluster.control(), view: Arc::new(LiveView::new(Arc::clone(&cluster))) };
+    let ops = || UndoOps {
+        control: cluster.control(),
+        view: Arc::new(LiveView::new(Arc::clone(&cluster))),
+        api: Arc::new(LiveApi::new(Arc::clone(&cluster))),
+    };
     let Err(error) = server::main(&root, Arc::new(SystemClock::new()), ops, |_| {});
     eprintln!("agent: {error}");
     ExitCode::Refused

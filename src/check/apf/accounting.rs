@@ -1,0 +1,129 @@
+//! What API servers counted, held against what clients recorded, and whether anybody else changed the level.
+
+use super::requests::{Levels, drill_levels, facts};
+use super::servers::{Reading, readings};
+use crate::apf::metrics::{Difference, SchemaMetrics, differences};
+use crate::clock::MonoNs;
+use crate::history::record::ClientKind;
+use crate::journal::entry::Fact;
+use crate::provider::component::ComponentId;
+use crate::timeline::EvidenceInput;
+use crate::timeline::clients::ClientLog;
+
+/// One level on one API server, between the first reading and the last one.
+#[derive(Debug, Clone)]
+pub(super) struct Account {
+    pub(super) server: ComponentId,
+    /// What the server counted; or why that can't be told.
+    pub(super) counted: Result<SchemaMetrics, String>,
+    pub(super) differences: Vec<Difference>,
+}
+
+/// The accounts of a level.
+pub(super) fn accounts(input: &EvidenceInput, logs: &[ClientLog], level: &str) -> Vec<Account> {
+    let levels = Levels::of(input);
+    let of_server = |(server, readings): (ComponentId, Vec<Reading>)| {
+        let (first, last) = readings.first().zip(readings.last())?;
+        if readings.len() < 2 {
+            let counted = Err(format!("the counters of {server} were read only once"));
+            return Some(Account { server, counted, differences: Vec::new() });
+        }
+        let counted = counted(&server, first, last);
+        let (answered, unanswered) =
+            recorded(input, logs, &levels, level, &server, (first.call, last.returned));
+        let differences =
+            counted.as_ref().map_or_else(|_| Vec::new(), |c| differences(c, answered, unanswered));
+        Some(Account { server, counted, differences })
+    };
+    readings(input, level).into_iter().filter_map(of_server).collect()
+}
+
+fn counted(server: &ComponentId, first: &Reading, last: &Reading) -> Result<SchemaMetrics, String> {
+    if first.process_start_ns.is_none() || first.process_start_ns != last.process_start_ns {
+        return Err(format!("{server} was started again, so its counters began at 0"));
+    }
+    last.schema.since(&first.schema).ok_or_else(|| format!("a counter of {server} went back"))
+}
+
+/// Requests that the server answered on this level in between, and those that may have been on it.
+fn recorded(
+    input: &EvidenceInput,
+    logs: &[ClientLog],
+    levels: &Levels,
+    level: &str,
+    server: &ComponentId,
+    (from, to): (MonoNs, MonoNs),
+) -> (u64, u64) {
+    let within = |at: MonoNs| from <= at && at <= to;
+    let (mut answered, mut unanswered) = (0, 0);
+    for log in logs.iter().filter(|log| log.kind() == ClientKind::Load && log.planned.target == *server) {
+        let meant = super::requests::level_of(log, input).is_some_and(|l| l.name == level);
+        for (_, op) in log.ops().filter(|(_, op)| within(op.call_ns)) {
+            let named = op.exchange.as_ref().is_some_and(|exchange| exchange.level.is_some());
+            answered += u64::from(levels.is_on(op, level));
+            unanswered += u64::from(meant && !named);
+        }
+    }
+    let probes = facts(input).filter(|fact| match fact {
+        Fact::FlowProbed { server: asked, level: Some(uid), call_ns, .. } => {
+            asked == server && within(*call_ns) && levels.is_level(uid, *call_ns, level)
+        }
+        _ => false,
+    });
+    (answered + probes.count() as u64, unanswered)
+}
+
+/// Why what happened on the drill's levels may not be the drill's doing alone.
+pub(super) fn doubts(input: &EvidenceInput, logs: &[ClientLog]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for (_, level) in drill_levels(input) {
+        let accounts = accounts(input, logs, &level.name);
+        if accounts.is_empty() {
+            doubts.push(format!("what API servers counted for `{}` was not read", level.name));
+        }
+        for account in &accounts {
+            doubts.extend(account.counted.as_ref().err().cloned());
+            doubts.extend(account.differences.iter().map(|d| {
+                format!("on {}, {} does not hold: {} and {}", account.server, d.identity, d.left, d.right)
+            }));
+        }
+        doubts.extend(changed(input, &level.name));
+    }
+    doubts
+}
+
+/// Whether somebody else changed the level or its schema.
+fn changed(input: &EvidenceInput, level: &str) -> Option<String> {
+    let own = |from: MonoNs, to: MonoNs| {
+        let changes = facts(input).filter(|fact| {
+            matches!(fact, Fact::SharesChanged { level: name, call_ns, .. }
+                if name == level && from <= *call_ns && *call_ns <= to)
+        });
+        changes.count() as u64
+    };
+    for readings in readings(input, level).into_values() {
+        let (first, last) = readings.first().zip(readings.last())?;
+        let expected = own(first.call, last.returned);
+        let pairs = [
+            ("level", &first.level_is, &last.level_is, expected),
+            ("schema", &first.schema_is, &last.schema_is, 0),
+        ];
+        for (what, before, after, changes) in pairs {
+            let (Some(before), Some(after)) = (parse(before.as_deref()), parse(after.as_deref())) else {
+                return Some(format!("the {what} of `{level}` was not there any more"));
+            };
+            // Writing what is there already does not count a generation up.
+            let counted = after.1.checked_sub(before.1);
+            if before.0 != after.0 || counted.is_none_or(|counted| counted > changes) {
+                return Some(format!("somebody else changed the {what} of `{level}` meanwhile"));
+            }
+        }
+    }
+    None
+}
+
+/// UID and generation.
+fn parse(identity: Option<&str>) -> Option<(&str, u64)> {
+    let (uid, generation) = identity?.rsplit_once('/')?;
+    Some((uid, generation.parse().ok()?))
+}

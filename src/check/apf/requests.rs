@@ -1,0 +1,282 @@
+//! Requests of a load by what became of them, and the levels that their answers name.
+
+use crate::apf::answer::Class;
+use crate::apf::level::wait_limit;
+use crate::client::load::spec_of;
+use crate::clock::MonoNs;
+use crate::drill::spec::Step;
+use crate::fault::apf_level::{ApfLevel, LimitResponse};
+use crate::history::record::OpRecord;
+use crate::journal::entry::{Fact, JournalEvent};
+use crate::plan::FlowPrediction;
+use crate::plan::predict::flow::{self, REQUEST_TIMEOUT};
+use crate::timeline::EvidenceInput;
+use crate::timeline::clients::ClientLog;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Facts of the journal, in order.
+pub(super) fn facts(input: &EvidenceInput) -> impl Iterator<Item = &Fact> {
+    input.journal.iter().filter_map(|entry| match &entry.event {
+        JournalEvent::Fact { fact } => Some(fact),
+        _ => None,
+    })
+}
+
+/// Id of the run, which is part of the names of its objects.
+pub(super) fn run_id(input: &EvidenceInput) -> &str {
+    let opened = input.journal.iter().find_map(|entry| match &entry.event {
+        JournalEvent::RunOpened { run, .. } => Some(run.as_str()),
+        _ => None,
+    });
+    opened.unwrap_or_default()
+}
+
+/// The drill's levels, with the index of the step that makes each.
+pub(super) fn drill_levels(input: &EvidenceInput) -> impl Iterator<Item = (usize, &ApfLevel)> {
+    input.plan.steps.iter().filter_map(|planned| match &planned.step {
+        Step::ApfLevel(level) => Some((planned.index, level)),
+        _ => None,
+    })
+}
+
+/// Requests of one load.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Written to the history.
+    pub recorded: u64,
+    /// Executed, with success.
+    pub ok: u64,
+    /// Of these, answered after shares had been given to the level.
+    pub ok_after_restore: u64,
+    /// Refused by flow control at once, of a level that queues.
+    pub queue_full: u64,
+    /// Refused by flow control after a wait.
+    pub time_out: u64,
+    /// Refused by flow control at once, of a level that rejects.
+    pub concurrency_limit: u64,
+    /// Answered otherwise.
+    pub other: u64,
+    /// Sent, and no whole answer came; or not sent at all.
+    pub unanswered: u64,
+    /// Answers whose headers name a level.
+    pub with_headers: u64,
+    /// Answers without them.
+    pub without_headers: u64,
+    /// Longest time from due to sent.
+    pub latest_sent_after_due: u64,
+    /// The first was sent.
+    pub first_sent: Option<MonoNs>,
+    /// The last answer was there.
+    pub last_done: Option<MonoNs>,
+    /// From due to answered, ascending.
+    pub latencies: Vec<u64>,
+    /// Least and most of `Retry-After`.
+    pub retry_after: Option<(u64, u64)>,
+    /// One record of each kind.
+    pub examples: Vec<usize>,
+}
+
+/// What became of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Executed, with success.
+    Ok,
+    /// See [`Counts::queue_full`].
+    QueueFull,
+    /// See [`Counts::time_out`].
+    TimeOut,
+    /// See [`Counts::concurrency_limit`].
+    ConcurrencyLimit,
+    /// Any other answer.
+    Other,
+    /// None.
+    Unanswered,
+}
+
+/// Counts a load's requests.
+#[must_use]
+pub fn counts(log: &ClientLog, input: &EvidenceInput) -> Counts {
+    let level = level_of(log, input);
+    let restored = facts(input).find_map(|fact| match fact {
+        Fact::SharesChanged { level: name, shares, call_ns, .. }
+            if *shares > 0 && level.is_some_and(|level| level.name == *name) =>
+        {
+            Some(*call_ns)
+        }
+        _ => None,
+    });
+    let mut counts = Counts::default();
+    let mut examples = BTreeMap::new();
+    for (index, op) in log.ops() {
+        let kind = kind(op, log, level);
+        examples.entry(kind).or_insert(index);
+        counts.take(op, kind, restored);
+    }
+    counts.latencies.sort_unstable();
+    counts.examples = examples.into_values().collect();
+    counts
+}
+
+/// The level that the drill meant a load for.
+pub(super) fn level_of<'a>(log: &ClientLog, input: &'a EvidenceInput) -> Option<&'a ApfLevel> {
+    flow::level_of(&input.plan.drill, log.name()).map(|(_, level)| level)
+}
+
+/// What became of one request of a load.
+pub(super) fn kind_of(op: &OpRecord, log: &ClientLog, input: &EvidenceInput) -> Kind {
+    kind(op, log, level_of(log, input))
+}
+
+/// Shares of a level at an instant.
+pub(super) fn shares_at(input: &EvidenceInput, level: &ApfLevel, at: Option<MonoNs>) -> u32 {
+    let changes = facts(input).filter_map(|fact| match fact {
+        Fact::SharesChanged { level: name, shares, return_ns, .. } if *name == level.name => {
+            at.is_none_or(|at| *return_ns <= at).then_some(*shares)
+        }
+        _ => None,
+    });
+    changes.last().unwrap_or(level.shares)
+}
+
+/// A time-out comes after the whole wait, a refusal for want of room at once: half of the wait lies between them.
+fn kind(op: &OpRecord, log: &ClientLog, level: Option<&ApfLevel>) -> Kind {
+    let Some(exchange) = &op.exchange else { return Kind::Unanswered };
+    match exchange.class {
+        None => Kind::Unanswered,
+        Some(Class::Ok) => Kind::Ok,
+        Some(Class::FlowControl) => match level.map(|level| &level.limit_response) {
+            Some(LimitResponse::Reject {}) => Kind::ConcurrencyLimit,
+            _ => {
+                let timeout = spec_of(log.planned).and_then(|load| load.timeout).map(|timeout| timeout.0);
+                let wait = wait_limit(timeout, REQUEST_TIMEOUT).as_nanos();
+                let took = exchange.sent_ns.map_or(0, |sent| op.return_ns.since(sent));
+                if u128::from(took) * 2 < wait { Kind::QueueFull } else { Kind::TimeOut }
+            }
+        },
+        Some(_) => Kind::Other,
+    }
+}
+
+impl Counts {
+    fn take(&mut self, op: &OpRecord, kind: Kind, restored: Option<MonoNs>) {
+        self.recorded += 1;
+        let count = match kind {
+            Kind::Ok => &mut self.ok,
+            Kind::QueueFull => &mut self.queue_full,
+            Kind::TimeOut => &mut self.time_out,
+            Kind::ConcurrencyLimit => &mut self.concurrency_limit,
+            Kind::Other => &mut self.other,
+            Kind::Unanswered => &mut self.unanswered,
+        };
+        *count += 1;
+        self.ok_after_restore +=
+            u64::from(kind == Kind::Ok && restored.is_some_and(|restored| op.return_ns >= restored));
+        let Some(exchange) = &op.exchange else { return };
+        if let (Some(sent), Some(due)) = (exchange.sent_ns, op.due_ns) {
+            self.latest_sent_after_due = self.latest_sent_after_due.max(sent.since(due));
+        }
+        self.first_sent = [self.first_sent, exchange.sent_ns].into_iter().flatten().min();
+        if kind == Kind::Unanswered {
+            return;
+        }
+        self.last_done = self.last_done.max(Some(op.return_ns));
+        self.latencies.push(op.return_ns.since(op.due_ns.unwrap_or(op.call_ns)));
+        *(if exchange.level.is_some() { &mut self.with_headers } else { &mut self.without_headers }) += 1;
+        if let Some(seconds) = exchange.retry_after_seconds {
+            let (least, most) = self.retry_after.unwrap_or((seconds, seconds));
+            self.retry_after = Some((least.min(seconds), most.max(seconds)));
+        }
+    }
+
+    /// By name, in the order of [`crate::apf::range::Outcomes::named`].
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, u64); 4] {
+        [
+            ("ok", self.ok),
+            ("queueFull", self.queue_full),
+            ("timeOut", self.time_out),
+            ("concurrencyLimit", self.concurrency_limit),
+        ]
+    }
+
+    /// What there is, in words.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let mut text = String::new();
+        let rest = [("other", self.other), ("unanswered", self.unanswered)];
+        for (name, count) in self.named().into_iter().chain(rest).filter(|(_, count)| *count > 0) {
+            let separator = if text.is_empty() { "" } else { ", " };
+            let _ = write!(text, "{separator}{count} {name}");
+        }
+        if text.is_empty() { "nothing".to_owned() } else { text }
+    }
+
+    /// The latency that `percent` of the answers don't exceed, nearest rank.
+    #[must_use]
+    pub fn percentile(&self, percent: usize) -> Option<u64> {
+        let rank = (self.latencies.len() * percent).div_ceil(100).max(1);
+        self.latencies.get(rank - 1).copied()
+    }
+}
+
+/// Which UID was which object, as the journal has it.
+#[derive(Debug, Default)]
+pub struct Levels {
+    run: String,
+    /// Each listing, in order of time.
+    listed: Vec<(MonoNs, BTreeMap<String, String>)>,
+}
+
+impl Levels {
+    /// As listed in the run.
+    #[must_use]
+    pub fn of(input: &EvidenceInput) -> Self {
+        let listed = facts(input).filter_map(|fact| match fact {
+            Fact::FlowObjects { levels, return_ns, .. } => Some((*return_ns, levels.clone())),
+            _ => None,
+        });
+        Self { run: run_id(input).to_owned(), listed: listed.collect() }
+    }
+
+    /// Name of a level at an instant: from the last listing before it, else the first one after it.
+    #[must_use]
+    pub fn name(&self, uid: &str, at: MonoNs) -> Option<&str> {
+        let before = self.listed.iter().rev().filter(|(listed, _)| *listed <= at);
+        let after = self.listed.iter().filter(|(listed, _)| *listed > at);
+        before.chain(after).find_map(|(_, names)| names.get(uid)).map(String::as_str)
+    }
+
+    /// Whether a request was on this level of the drill.
+    #[must_use]
+    pub fn is_on(&self, op: &OpRecord, level: &str) -> bool {
+        let uid = op.exchange.as_ref().and_then(|exchange| exchange.level.as_deref());
+        uid.is_some_and(|uid| self.is_level(uid, op.call_ns, level))
+    }
+
+    /// Whether a UID was this level of the drill at an instant.
+    #[must_use]
+    pub fn is_level(&self, uid: &str, at: MonoNs, level: &str) -> bool {
+        self.name(uid, at) == Some(ApfLevel::object_name(&self.run, level).as_str())
+    }
+
+    /// Why a load may have been somewhere else than predicted.
+    pub(super) fn doubt(&self, flow: &FlowPrediction, log: &ClientLog, seen: &Counts) -> Option<String> {
+        if seen.without_headers > 0 {
+            return Some(format!("{} answers to {} name no level", seen.without_headers, flow.client));
+        }
+        let answered = || log.ops().filter(|(_, op)| op.exchange.as_ref().is_some_and(|e| e.level.is_some()));
+        let elsewhere = match &flow.level {
+            Some(level) => answered().find(|(_, op)| !self.is_on(op, level)),
+            None => answered().find(|(_, op)| {
+                let uid = op.exchange.as_ref().and_then(|exchange| exchange.level.as_deref());
+                let name = uid.and_then(|uid| self.name(uid, op.call_ns));
+                name.is_none_or(|name| name == "exempt" || name.starts_with("quakeproof-"))
+            }),
+        };
+        let (index, op) = elsewhere?;
+        let uid = op.exchange.as_ref().and_then(|exchange| exchange.level.clone()).unwrap_or_default();
+        let name = self.name(&uid, op.call_ns).unwrap_or("a level that nobody listed");
+        Some(format!("{} was sent to {} ({})", log.line(index), name.escape_default(), flow.client))
+    }
+}

@@ -1,0 +1,274 @@
+//! A load: requests at instants that are fixed before the first one.
+
+use super::connection::{Connector, Protocol};
+use super::context::ClientContext;
+use super::session::{Broken, Session, Setup, Timing};
+use super::spec::{Load, LoadProtocol, LoadRequest};
+use crate::clock::MonoNs;
+use crate::drill::spec::Client;
+use crate::history::record::{Answer, Asked, Op, Outcome};
+use crate::load::connections::Connections;
+use crate::load::exchange::{Exchanged, Outgoing};
+use crate::load::pacer::{Account, until};
+use crate::plan::PlannedClient;
+use hyper::Method;
+use hyper::body::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// ConfigMap that loads read; a `load` step makes it.
+pub const TARGET: &str = "quakeproof-load";
+/// From the go to the first request: connections are up, and the first request is as little late as the others.
+const LEAD_NS: u64 = 50_000_000;
+/// A request that is sent later than this after it was due is counted as late.
+const LATE_NS: u64 = 5_000_000;
+
+/// Starts a load, and shows how far it is.
+#[derive(Debug, Clone)]
+pub struct LoadGate {
+    /// Cancelled when the load is to begin.
+    pub go: CancellationToken,
+    /// How far it is.
+    pub progress: watch::Receiver<LoadProgress>,
+}
+
+/// The client's end of a [`LoadGate`].
+#[derive(Debug)]
+pub struct LoadTold {
+    /// Cancelled when the load is to begin.
+    pub go: CancellationToken,
+    /// How far it is.
+    pub progress: watch::Sender<LoadProgress>,
+}
+
+/// How far a load is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LoadProgress {
+    /// Not begun.
+    Waiting,
+    /// Requests are being sent.
+    Begun,
+    /// The last one was sent.
+    Sent,
+    /// The last answer is there.
+    Answered,
+}
+
+/// Both ends of a gate.
+#[must_use]
+pub fn gate() -> (LoadGate, LoadTold) {
+    let go = CancellationToken::new();
+    let (sender, progress) = watch::channel(LoadProgress::Waiting);
+    (LoadGate { go: go.clone(), progress }, LoadTold { go, progress: sender })
+}
+
+/// The drill's words on a load client.
+#[must_use]
+pub fn spec_of(planned: &PlannedClient) -> Option<&Load> {
+    match planned.spec.as_ref()? {
+        Client::Load(load) => Some(load),
+        _ => None,
+    }
+}
+
+/// Waits for its step, sends, and waits for the last answer.
+pub async fn run(mut ctx: ClientContext) {
+    let told = ctx.load.take();
+    if let Some((mut session, setup)) = Session::open(ctx) {
+        let end = match (spec_of(&setup.planned).cloned(), told) {
+            (Some(load), Some(told)) => drive(&mut session, &setup, &load, &told).await,
+            _ => Err(Broken::Unpaced(setup.planned.name.clone())),
+        };
+        session.close(end);
+    }
+}
+
+/// Connections of a load client.
+///
+/// # Errors
+/// When a certificate can't be read.
+pub fn connections(setup: &Setup, load: &Load, session: &Session) -> Result<Arc<Connections>, Broken> {
+    let protocol = match load.protocol {
+        LoadProtocol::Http1 => Protocol::Http1,
+        LoadProtocol::Http2 => Protocol::Http2,
+    };
+    let connector = Connector::new(setup.dialer.clone(), &setup.endpoint, &setup.identity, protocol)?;
+    let count = load.connections as usize;
+    Ok(Arc::new(Connections::new(connector, protocol, count, session.shared_clock())))
+}
+
+async fn drive(
+    session: &mut Session,
+    setup: &Setup,
+    load: &Load,
+    told: &LoadTold,
+) -> Result<Account, Broken> {
+    let stop = session.stop();
+    tokio::select! {
+        () = stop.cancelled() => return Ok(Account::default()),
+        () = told.go.cancelled() => {}
+    }
+    let connections = connections(setup, load, session)?;
+    // What can't be opened now is tried again by the request that needs it, and recorded there.
+    let _ = connections.open_all().await;
+    let begin = session.clock().mono().plus(LEAD_NS);
+    let _ = told.progress.send(LoadProgress::Begun);
+    let mut sending =
+        Sending { session, setup, load, connections, out: JoinSet::new(), account: Account::default() };
+    if load.arrivals.is_serial() {
+        sending.serially(begin).await?;
+    } else {
+        sending.on_schedule(begin).await?;
+    }
+    let _ = told.progress.send(LoadProgress::Sent);
+    sending.collect().await?;
+    let _ = told.progress.send(LoadProgress::Answered);
+    Ok(sending.account)
+}
+
+type Done = (Timing, Exchanged);
+
+struct Sending<'a> {
+    session: &'a mut Session,
+    setup: &'a Setup,
+    load: &'a Load,
+    connections: Arc<Connections>,
+    out: JoinSet<Done>,
+    account: Account,
+}
+
+impl Sending<'_> {
+    async fn serially(&mut self, begin: MonoNs) -> Result<(), Broken> {
+        let stop = self.session.stop();
+        until(self.session.clock(), begin).await;
+        for index in 0..self.load.arrivals.offsets(self.setup.seed).len() {
+            if stop.is_cancelled() {
+                break;
+            }
+            self.account.scheduled += 1;
+            let due = self.session.clock().mono();
+            self.send(index, due);
+            self.collect().await?;
+        }
+        Ok(())
+    }
+
+    async fn on_schedule(&mut self, begin: MonoNs) -> Result<(), Broken> {
+        let (stop, clock) = (self.session.stop(), self.session.shared_clock());
+        for (index, offset) in self.load.arrivals.offsets(self.setup.seed).into_iter().enumerate() {
+            let due = begin.plus(offset);
+            loop {
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return Ok(()),
+                    () = until(&*clock, due) => break,
+                    Some(done) = self.out.join_next() => self.record(done)?,
+                }
+            }
+            self.account.scheduled += 1;
+            // Answers that are there already make room.
+            while let Some(done) = self.out.try_join_next() {
+                self.record(done)?;
+            }
+            if self.out.len() >= self.load.in_flight as usize {
+                self.account.lost += 1;
+            } else {
+                self.send(index, due);
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, index: usize, due: MonoNs) {
+        let outgoing = self.outgoing(index);
+        let (connections, clock) = (Arc::clone(&self.connections), self.session.shared_clock());
+        self.out.spawn(async move {
+            let call = clock.mono();
+            let exchanged = connections.exchange(outgoing).await;
+            (Timing { due: Some(due), call, returned: clock.mono() }, exchanged)
+        });
+    }
+
+    /// Waits for everything that is out; what does not come once the client was told to end is recorded as unknown.
+    async fn collect(&mut self) -> Result<(), Broken> {
+        let stop = self.session.stop();
+        loop {
+            let next = tokio::select! {
+                biased;
+                next = self.out.join_next() => next,
+                () = async { stop.cancelled().await; tokio::time::sleep(super::session::STOP_GRACE).await } => {
+                    // Requests that are dropped here were sent; their number is what is missing from the account.
+                    self.account.lost += self.out.len() as u64;
+                    self.out.abort_all();
+                    return Ok(());
+                }
+            };
+            match next {
+                Some(done) => self.record(done)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn record(&mut self, done: Result<Done, tokio::task::JoinError>) -> Result<(), Broken> {
+        let Ok((timing, exchanged)) = done else {
+            self.account.lost += 1;
+            return Ok(());
+        };
+        let late =
+            exchanged.seen.sent_ns.zip(timing.due).is_some_and(|(sent, due)| sent.since(due) > LATE_NS);
+        self.account.late += u64::from(late);
+        let outcome = outcome(&exchanged);
+        self.session.exchange(timing, Op::Request { asked: self.asked() }, outcome, exchanged.seen)
+    }
+
+    fn asked(&self) -> Asked {
+        match self.load.request {
+            LoadRequest::Get {} => Asked::Get,
+            LoadRequest::List {} => Asked::List,
+            LoadRequest::Create {} => Asked::Create,
+            LoadRequest::SlowCreate { .. } => Asked::SlowCreate,
+        }
+    }
+
+    fn outgoing(&self, index: usize) -> Outgoing {
+        request(&self.setup.namespace, &self.setup.planned.name, self.load, index)
+    }
+}
+
+/// The `index`-th request of a load.
+#[must_use]
+pub fn request(namespace: &str, client: &str, load: &Load, index: usize) -> Outgoing {
+    let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
+    let query = load.timeout.map(|t| format!("?timeout={}ms", t.0.as_millis())).unwrap_or_default();
+    let object = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"value":"x"}}"#);
+    let name = format!("{client}-{index}");
+    let post = |body: Vec<Bytes>, pause: Duration| Outgoing {
+        method: Method::POST,
+        path: format!("{maps}{query}"),
+        body,
+        pause,
+    };
+    match load.request {
+        LoadRequest::Get {} => Outgoing::get(format!("{maps}/{TARGET}{query}")),
+        LoadRequest::List {} => Outgoing::get(format!("{maps}{query}")),
+        LoadRequest::Create {} => post(vec![Bytes::from(object(&name) + "}")], Duration::ZERO),
+        LoadRequest::SlowCreate { duration } => {
+            post(vec![Bytes::from(object(&name)), Bytes::from_static(b"}")], duration.0)
+        }
+    }
+}
+
+fn outcome(exchanged: &Exchanged) -> Outcome {
+    match (exchanged.failure, exchanged.status) {
+        (Some(failure), _) if exchanged.seen.sent_ns.is_none() => {
+            Outcome::Failed { status: None, reason: failure.to_string() }
+        }
+        (Some(failure), _) => Outcome::Unknown { reason: failure.to_string() },
+        (None, Some(status)) if (200..300).contains(&status) => Outcome::Ok(Answer::default()),
+        (None, status) => Outcome::Failed { status, reason: "refused".to_owned() },
+    }
+}

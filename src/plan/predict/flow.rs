@@ -1,0 +1,239 @@
+//! What becomes of the requests of loads, by the levels that the drill makes and the version.
+//!
+//! The rules, and how each was established:
+//! * A `Queue` level without seats dispatches nothing. As many requests wait as its queues take, each for a quarter
+//!   of its deadline, 15 s by default; then it is refused, as is at once what finds them full. When seats come back,
+//!   what still waits is executed (read in `fairqueuing/queueset/queueset.go` of 1.30.4 and 1.37.2; executed on both).
+//! * A `Reject` level without seats executes one request at a time, as long as nothing else of it executes
+//!   (kubernetes/kubernetes#134196; executed on 1.30.4 and 1.37.2).
+//! * A level without seats whose `borrowingLimitPercent` is omitted borrows: within 10 s of the first request, when
+//!   limits are adjusted, it has seats (read in `conc_alloc.go`; executed on 1.30.4 and 1.37.2).
+
+use super::super::versions::minor;
+use super::super::{FlowPrediction, Versions};
+use crate::apf::level::{capacity, wait_limit};
+use crate::apf::range::{Outcomes, Restored, Slack, zero_queue, zero_reject};
+use crate::apf::seats::DEFAULT_SERVER_SEATS;
+use crate::apf::version::reject_leaks;
+use crate::check::objectives::ApfOutcomes;
+use crate::client::spec::{Load, LoadRequest};
+use crate::drill::spec::{Client, Drill, Objective, Step};
+use crate::fault::apf_level::{ApfLevel, LimitResponse};
+use crate::step::spec::LoadUntil;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// `--request-timeout` of an API server that was given none.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A prediction per objective and load.
+pub(in super::super) fn predictions(drill: &Drill, versions: &Versions, seed: u64) -> Vec<FlowPrediction> {
+    let objectives = drill.spec.objectives.iter().filter_map(|objective| match objective {
+        Objective::ApfOutcomes(objective) => Some(objective),
+        _ => None,
+    });
+    objectives
+        .flat_map(|objective| {
+            let loads = objective.clients.iter().filter_map(|name| load(drill, name));
+            loads.map(|load| predict(drill, versions, seed, objective, load))
+        })
+        .collect()
+}
+
+fn load<'a>(drill: &'a Drill, name: &str) -> Option<&'a Load> {
+    drill.spec.clients.iter().find_map(|client| match client {
+        Client::Load(load) if load.name == name => Some(load),
+        _ => None,
+    })
+}
+
+fn predict(
+    drill: &Drill,
+    versions: &Versions,
+    seed: u64,
+    objective: &ApfOutcomes,
+    load: &Load,
+) -> FlowPrediction {
+    let due = load.arrivals.offsets(seed);
+    let total = due.len() as u64;
+    let slack = Slack {
+        arrival: objective.arrival.as_ns(),
+        holding: objective.holding.as_ns(),
+        propagation: objective.propagation.as_ns(),
+    };
+    let case =
+        Case { load, due: &due, total, slack, leaks: reject_leaks(&versions.kubernetes).unwrap_or(true) };
+    let level = level_of(drill, &load.name);
+    let (expected, alternatives, source) = match level {
+        None => (Outcomes::all_executed(total), BTreeMap::new(), "no level of the drill".to_owned()),
+        Some((at, level)) => case.on(level, restored(drill, at, level, load, &due), versions),
+    };
+    FlowPrediction {
+        objective: objective.name.clone(),
+        client: load.name.clone(),
+        level: level.map(|(_, level)| level.name.clone()),
+        total,
+        expected,
+        alternatives,
+        source,
+    }
+}
+
+/// The level that a load is sent to when it begins, and the step that begins it.
+#[must_use]
+pub fn level_of<'a>(drill: &'a Drill, client: &str) -> Option<(usize, &'a ApfLevel)> {
+    let steps = &drill.spec.steps;
+    let begins = |step: &Step| matches!(step, Step::Load(load) if load.clients.iter().any(|c| c == client));
+    let at = steps.iter().position(begins)?;
+    let ended = steps[..at].iter().rposition(|s| matches!(s, Step::End(e) if e.fault == "apfLevel"));
+    let made = steps[ended.map_or(0, |e| e + 1)..at].iter().filter_map(|step| match step {
+        Step::ApfLevel(level) if level.clients.iter().any(|c| c == client) => Some(level),
+        _ => None,
+    });
+    made.min_by_key(|level| level.precedence).map(|level| (at, level))
+}
+
+/// When seats come back while answers are awaited, counted from the first request.
+fn restored(drill: &Drill, at: usize, level: &ApfLevel, load: &Load, due: &[u64]) -> Option<Restored> {
+    let steps = &drill.spec.steps;
+    let Step::Load(begun) = &steps[at] else { return None };
+    if begun.until != LoadUntil::Sent || load.arrivals.is_serial() {
+        return None;
+    }
+    let change = steps[at..]
+        .iter()
+        .position(|step| matches!(step, Step::ApfShares(s) if s.level == level.name && s.shares > 0))?
+        + at;
+    let answered = steps[at..change].iter().any(|step| {
+        matches!(step, Step::Load(l) if l.until == LoadUntil::Answered && l.clients.contains(&load.name))
+    });
+    let Step::ApfShares(shares) = &steps[change] else { return None };
+    let last = due.last().copied().unwrap_or_default();
+    let held = u64::try_from(Step::held(&steps[at..change]).as_nanos()).unwrap_or(u64::MAX);
+    (!answered).then_some(Restored { at: last.saturating_add(held), seats: seats_of(shares.shares) })
+}
+
+/// Nominal seats of a level beside the suggested and mandatory ones, which have 245 shares between them
+/// (`bootstrap/default.go`, 1.29 to 1.37), on an API server with the default number of seats.
+fn seats_of(shares: u32) -> u64 {
+    const OTHERS: u64 = 245;
+    let shares = u64::from(shares);
+    (DEFAULT_SERVER_SEATS * shares).div_ceil(OTHERS + shares)
+}
+
+struct Case<'a> {
+    load: &'a Load,
+    due: &'a [u64],
+    total: u64,
+    slack: Slack,
+    leaks: bool,
+}
+
+type Predicted = (Outcomes, BTreeMap<String, Outcomes>, String);
+
+impl Case<'_> {
+    fn on(&self, level: &ApfLevel, restored: Option<Restored>, versions: &Versions) -> Predicted {
+        let all = Outcomes::all_executed(self.total);
+        let borrows = level.borrowing_limit_percent.percent().is_none();
+        if level.shares > 0 {
+            return (all, BTreeMap::new(), "it has seats".to_owned());
+        }
+        let zero = self.without_seats(level, restored, self.leaks);
+        let mut alternatives = BTreeMap::new();
+        if borrows {
+            alternatives.insert("no-borrowing".to_owned(), zero);
+            return (all, alternatives, "conc_alloc.go: borrowingLimitPercent omitted borrows".to_owned());
+        }
+        alternatives.insert("borrowing".to_owned(), all);
+        alternatives.insert("another-level".to_owned(), all);
+        if level.limit_response == (LimitResponse::Reject {}) {
+            alternatives.insert("no-leak".to_owned(), self.without_seats(level, restored, false));
+        }
+        if restored.is_some() {
+            alternatives
+                .insert("shares-not-restored".to_owned(), self.without_seats(level, None, self.leaks));
+        }
+        let minor = minor(&versions.kubernetes).map_or_else(String::new, |minor| format!(" of 1.{minor}"));
+        (zero, alternatives, format!("queueset.go{minor}: a level without seats"))
+    }
+
+    fn without_seats(&self, level: &ApfLevel, restored: Option<Restored>, leaks: bool) -> Outcomes {
+        match &level.limit_response {
+            LimitResponse::Queue(q) => {
+                let room = capacity(q.hand_size as usize, q.queue_length_limit as usize) as u64;
+                let wait = wait_limit(self.load.timeout.map(|t| t.0), REQUEST_TIMEOUT);
+                let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+                if self.load.arrivals.is_serial() {
+                    // One waits, alone, until its time is over.
+                    return zero_queue(room, wait, &spread(self.due, wait, self.slack), None, self.slack);
+                }
+                zero_queue(room, wait, self.due, restored, self.slack)
+            }
+            LimitResponse::Reject {} if self.load.while_held_by.is_some() => {
+                Outcomes::all_limited(self.total)
+            }
+            LimitResponse::Reject {} if !leaks => Outcomes::all_limited(self.total),
+            LimitResponse::Reject {} if self.load.arrivals.is_serial() => Outcomes::all_executed(self.total),
+            LimitResponse::Reject {} => {
+                let least = match self.load.request {
+                    LoadRequest::SlowCreate { duration } => duration.as_ns(),
+                    _ => 0,
+                };
+                zero_reject(true, least, self.due, self.slack)
+            }
+        }
+    }
+}
+
+/// Instants of a closed loop whose every request waits for `wait`.
+fn spread(due: &[u64], wait: u64, slack: Slack) -> Vec<u64> {
+    let each = wait.saturating_add(slack.arrival).saturating_add(slack.holding);
+    (0..due.len() as u64).map(|index| index.saturating_mul(each)).collect()
+}
+
+/// Alternatives that no count of these predictions could be mistaken for.
+#[must_use]
+pub fn excluded(flows: &[&FlowPrediction]) -> BTreeMap<String, bool> {
+    let names: BTreeSet<&String> = flows.iter().flat_map(|flow| flow.alternatives.keys()).collect();
+    let told_apart = |name: &String| {
+        flows
+            .iter()
+            .any(|flow| flow.alternatives.get(name).is_some_and(|other| flow.expected.excludes(other)))
+    };
+    names.into_iter().map(|name| (name.clone(), told_apart(name))).collect()
+}
+
+pub(super) fn in_words(objective: &ApfOutcomes, flows: &[FlowPrediction]) -> Option<String> {
+    let own: Vec<&FlowPrediction> = flows.iter().filter(|flow| flow.objective == objective.name).collect();
+    let mut text = String::new();
+    for flow in &own {
+        let separator = if text.is_empty() { "" } else { "; " };
+        let _ = write!(text, "{separator}{} of {}: {}", flow.total, flow.client, outcomes(&flow.expected));
+    }
+    let excluded = excluded(&own);
+    let named = |apart: bool| {
+        excluded.iter().filter(|(_, a)| **a == apart).map(|(n, _)| n.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let (told, open) = (named(true), named(false));
+    if !told.is_empty() {
+        let _ = write!(text, ". Excludes: {told}");
+    }
+    if !open.is_empty() {
+        let _ = write!(text, ". Does not exclude: {open}");
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// Counts in words, without those that are certainly none.
+#[must_use]
+pub fn outcomes(outcomes: &Outcomes) -> String {
+    let words = outcomes.named().into_iter().filter(|(_, range)| range.high > 0).map(|(name, range)| {
+        if range.low == range.high {
+            format!("{} {name}", range.low)
+        } else {
+            format!("{} to {} {name}", range.low, range.high)
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
+}

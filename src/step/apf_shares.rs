@@ -1,0 +1,70 @@
+//! `apfShares`: changes the shares of a level that the drill made. The undo of the level removes it
+//! whatever its shares are, so nothing further is owed.
+
+use super::spec::ApfShares;
+use super::{StepContext, StepError};
+use crate::agent::api::ApiAccess;
+use crate::fault::apf_level::{ApfLevel, LEVELS, limits_in_force};
+use crate::journal::entry::Fact;
+use crate::plan::PlannedStep;
+use crate::provider::component::Role;
+use crate::runner::injection::{await_observation, still_leased};
+use hyper::Method;
+
+/// Times that a change is tried again which somebody else's came in between.
+const TRIES: usize = 5;
+
+/// Changes the object, and waits until every API server has taken it in.
+pub(super) async fn execute(
+    planned: &PlannedStep,
+    step: &ApfShares,
+    ctx: &mut StepContext,
+) -> Result<(), StepError> {
+    let name = ApfLevel::object_name(&ctx.run, &step.level);
+    let servers = ctx.components(Role::KubeApiserver);
+    let api = ctx.api();
+    still_leased(ctx).await?;
+    let call_ns = ctx.clock.mono();
+    let first =
+        servers.first().ok_or_else(|| StepError::NotSeen("the cluster has no API server".to_owned()))?;
+    change(&api, first, &name, step.shares).await.map_err(StepError::NotSeen)?;
+    let return_ns = ctx.clock.mono();
+    for server in &servers {
+        await_observation(ctx, || limits_in_force(&api, server, &name)).await?;
+    }
+    let in_force_ns = ctx.clock.mono();
+    ctx.fact(Fact::SharesChanged {
+        step: planned.index,
+        level: step.level.clone(),
+        shares: step.shares,
+        call_ns,
+        return_ns,
+        in_force_ns,
+    })
+    .await?;
+    Ok(())
+}
+
+async fn change(
+    api: &dyn ApiAccess,
+    server: &crate::provider::component::ComponentId,
+    name: &str,
+    shares: u32,
+) -> Result<(), String> {
+    let path = format!("{LEVELS}/{name}");
+    for _ in 0..TRIES {
+        let there = api.call(server, Method::GET, &path, None).await?;
+        if !there.is_success() {
+            return Err(format!("GET {path}: {}", there.refusal()));
+        }
+        let mut object = there.json();
+        object["spec"]["limited"]["nominalConcurrencyShares"] = shares.into();
+        let put = api.call(server, Method::PUT, &path, Some(&object)).await?;
+        match put.status {
+            409 => {}
+            _ if put.is_success() => return Ok(()),
+            _ => return Err(format!("PUT {path}: {}", put.refusal())),
+        }
+    }
+    Err(format!("PUT {path}: somebody else changed it {TRIES} times in between"))
+}

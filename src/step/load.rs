@@ -1,0 +1,234 @@
+//! `load`: begins the loads of clients that have not begun yet, and waits for them.
+//!
+//! Before a load begins, one request of each of its clients shows by its headers which level it is on. What API
+//! servers count is read before that and again once every answer is there, so that it covers each of these requests.
+
+use super::spec::{LoadUntil, RunLoad};
+use super::{StepContext, StepError};
+use crate::agent::api::ApiAccess;
+use crate::apf::metrics::{self, LevelMetrics, SchemaMetrics};
+use crate::client::connection::{Connector, Protocol};
+use crate::client::load::{LoadProgress, TARGET, request, spec_of};
+use crate::drill::spec::Step;
+use crate::fault::apf_level::{ApfLevel, LEVELS, SCHEMAS};
+use crate::journal::entry::Fact;
+use crate::load::connections::Connections;
+use crate::plan::PlannedClient;
+use crate::provider::component::{ComponentId, Role};
+use crate::runner::clients::CLIENT_GROUP;
+use hyper::Method;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A probe of a level that lets nothing through waits a quarter of this at most.
+const PROBE_TIMEOUT: crate::drill::values::Span = crate::drill::values::Span::secs(2);
+
+pub(super) async fn execute(step: &RunLoad, ctx: &mut StepContext) -> Result<(), StepError> {
+    let waiting: Vec<String> = step
+        .clients
+        .iter()
+        .filter(|name| progress(ctx, name) == Some(LoadProgress::Waiting))
+        .cloned()
+        .collect();
+    if !waiting.is_empty() {
+        make_target(ctx).await.map_err(StepError::NotSeen)?;
+        read_metrics(ctx).await?;
+        names(ctx).await?;
+        for name in &waiting {
+            probe(name, ctx).await?;
+        }
+        for name in &waiting {
+            ctx.go_on()?;
+            if let Some(gate) = ctx.loads.get(name) {
+                gate.go.cancel();
+            }
+        }
+    }
+    let wanted = match step.until {
+        LoadUntil::Sent => LoadProgress::Sent,
+        LoadUntil::Answered => LoadProgress::Answered,
+    };
+    let deadline = tokio::time::Instant::now() + step.at_most.0;
+    for name in &step.clients {
+        let Some(gate) = ctx.loads.get(name) else {
+            return Err(StepError::NotSeen(format!("there is no load `{name}`")));
+        };
+        let mut progress = gate.progress.clone();
+        let wait = tokio::time::timeout_at(deadline, progress.wait_for(|now| *now >= wanted));
+        let reached = ctx.unless_interrupted(async { matches!(wait.await, Ok(Ok(_))) }).await?;
+        if !reached {
+            let far = self::progress(ctx, name);
+            let why = format!("load `{name}` is not {wanted:?} within {}: it is {far:?}", step.at_most);
+            return Err(StepError::NotSeen(why));
+        }
+    }
+    if step.until == LoadUntil::Answered {
+        read_metrics(ctx).await?;
+        names(ctx).await?;
+    }
+    Ok(())
+}
+
+fn progress(ctx: &StepContext, name: &str) -> Option<LoadProgress> {
+    Some(*ctx.loads.get(name)?.progress.borrow())
+}
+
+/// The object that loads read.
+async fn make_target(ctx: &StepContext) -> Result<(), String> {
+    let path = format!("/api/v1/namespaces/{}/configmaps", ctx.namespace);
+    let object = json!({"metadata": {"name": TARGET}, "data": {"value": "x"}});
+    let answer = ask(ctx, Method::POST, &path, Some(&object)).await?;
+    match answer.0 {
+        200..=299 | 409 => Ok(()),
+        status => Err(format!("POST {path}: HTTP {status}")),
+    }
+}
+
+async fn ask(
+    ctx: &StepContext,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<(u16, Value), String> {
+    let servers = ctx.components(Role::KubeApiserver);
+    let server = servers.first().ok_or("the cluster has no API server")?;
+    let answer = ctx.api().call(server, method, path, body).await.map_err(|why| format!("{path}: {why}"))?;
+    Ok((answer.status, answer.json()))
+}
+
+/// Which UID is which object at this moment.
+async fn names(ctx: &StepContext) -> Result<(), StepError> {
+    let call_ns = ctx.clock.mono();
+    let mut found = [BTreeMap::new(), BTreeMap::new()];
+    for (path, names) in [LEVELS, SCHEMAS].into_iter().zip(&mut found) {
+        let (_, list) = ask(ctx, Method::GET, path, None).await.map_err(StepError::NotSeen)?;
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        names.extend(items.iter().filter_map(|item| {
+            let meta = &item["metadata"];
+            Some((meta["uid"].as_str()?.to_owned(), meta["name"].as_str()?.to_owned()))
+        }));
+    }
+    let [levels, schemas] = found;
+    let return_ns = ctx.clock.mono();
+    ctx.fact(Fact::FlowObjects { levels, schemas, call_ns, return_ns }).await?;
+    Ok(())
+}
+
+/// One request as the client, to show where its requests go.
+async fn probe(name: &str, ctx: &StepContext) -> Result<(), StepError> {
+    let failed = |why: String| StepError::NotSeen(format!("client `{name}` can't show where it goes: {why}"));
+    let planned = planned(name, ctx).ok_or_else(|| failed("the plan has no such client".to_owned()))?;
+    let spec = spec_of(planned).ok_or_else(|| failed("it is no load".to_owned()))?;
+    let endpoint = ctx.cluster.endpoint(&planned.target).map_err(|e| failed(e.to_string()))?;
+    let identity =
+        ctx.cluster.identity(&planned.identity, &[CLIENT_GROUP]).map_err(|e| failed(e.to_string()))?;
+    let connector = Connector::new(ctx.cluster.dialer(), &endpoint, &identity, Protocol::Http1)
+        .map_err(|e| failed(e.to_string()))?;
+    let one = crate::client::spec::Load {
+        request: crate::client::spec::LoadRequest::Get {},
+        timeout: Some(PROBE_TIMEOUT),
+        ..spec.clone()
+    };
+    let call_ns = ctx.clock.mono();
+    let connection = Connections::new(connector, Protocol::Http1, 1, Arc::clone(&ctx.clock));
+    let exchanged = connection.exchange(request(&ctx.namespace, name, &one, 0)).await;
+    let return_ns = ctx.clock.mono();
+    let Some(status) = exchanged.status else {
+        return Err(failed(exchanged.failure.map_or_else(String::new, |f| f.to_string())));
+    };
+    ctx.fact(Fact::FlowProbed {
+        client: name.to_owned(),
+        server: planned.target.clone(),
+        status,
+        schema: exchanged.seen.schema,
+        level: exchanged.seen.level,
+        call_ns,
+        return_ns,
+    })
+    .await?;
+    Ok(())
+}
+
+fn planned<'a>(name: &str, ctx: &'a StepContext) -> Option<&'a PlannedClient> {
+    ctx.plan.clients.iter().find(|client| client.name == name)
+}
+
+/// What each API server counts for each level that the drill has made and not removed yet.
+async fn read_metrics(ctx: &StepContext) -> Result<(), StepError> {
+    let open: Vec<usize> = ctx.memory.open.iter().map(|open| open.step).collect();
+    let levels: Vec<ApfLevel> = ctx
+        .plan
+        .steps
+        .iter()
+        .filter(|step| open.contains(&step.index))
+        .filter_map(|step| match &step.step {
+            Step::ApfLevel(level) => Some(level.clone()),
+            _ => None,
+        })
+        .collect();
+    if levels.is_empty() {
+        return Ok(());
+    }
+    for server in ctx.components(Role::KubeApiserver) {
+        for level in &levels {
+            let fact = level_metrics(ctx, &server, &level.name).await.map_err(StepError::NotSeen)?;
+            ctx.fact(fact).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn level_metrics(ctx: &StepContext, server: &ComponentId, level: &str) -> Result<Fact, String> {
+    let api = ctx.api();
+    let name = ApfLevel::object_name(&ctx.run, level);
+    let [schema, object] = ApfLevel::paths(&ctx.run, level);
+    let call_ns = ctx.clock.mono();
+    let metrics = api.call(server, Method::GET, "/metrics", None).await?;
+    if !metrics.is_success() {
+        return Err(format!("{server}: /metrics: {}", metrics.refusal()));
+    }
+    let return_ns = ctx.clock.mono();
+    let scrape = metrics::read(&String::from_utf8_lossy(&metrics.body)).map_err(|e| e.to_string())?;
+    let seen = scrape.levels.get(&name).cloned().unwrap_or_default();
+    Ok(Fact::FlowMetrics {
+        server: server.clone(),
+        level: level.to_owned(),
+        process_start_ns: scrape.process_start.map(|seconds| (seconds * 1e9) as u64),
+        seats: seats(&seen),
+        requests: requests(seen.schemas.get(&name)),
+        level_is: identity(&api.call(server, Method::GET, &object, None).await?.json()),
+        schema_is: identity(&api.call(server, Method::GET, &schema, None).await?.json()),
+        call_ns,
+        return_ns,
+    })
+}
+
+fn identity(object: &Value) -> Option<String> {
+    let meta = &object["metadata"];
+    Some(format!("{}/{}", meta["uid"].as_str()?, meta["generation"].as_u64().unwrap_or_default()))
+}
+
+fn seats(level: &LevelMetrics) -> BTreeMap<String, u64> {
+    let all = [
+        ("nominal", level.nominal),
+        ("lower", level.lower),
+        ("upper", level.upper),
+        ("current", level.current),
+    ];
+    all.into_iter().filter_map(|(name, seats)| Some((name.to_owned(), seats?))).collect()
+}
+
+fn requests(schema: Option<&SchemaMetrics>) -> BTreeMap<String, u64> {
+    let schema = schema.cloned().unwrap_or_default();
+    let mut all: BTreeMap<String, u64> =
+        schema.rejected.iter().map(|(reason, count)| (format!("rejected:{reason}"), *count)).collect();
+    all.extend([
+        ("dispatched".to_owned(), schema.dispatched),
+        ("inQueue".to_owned(), schema.in_queue),
+        ("executing".to_owned(), schema.executing),
+        ("waitsExecuteTrue".to_owned(), schema.waits_execute_true),
+        ("waitsExecuteFalse".to_owned(), schema.waits_execute_false),
+    ]);
+    all
+}
