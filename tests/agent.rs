@@ -3,6 +3,7 @@
 
 mod fake_provider;
 
+use fake_provider::api::FakeApi;
 use fake_provider::cluster::{FakeProvider, agent_pid, ensure_agent, kill_agent};
 use fake_provider::control::FakeControl;
 use fake_provider::state::{FakeState, IN_USE, ORIGINAL, planned};
@@ -10,6 +11,7 @@ use fake_provider::static_pods::FakeStaticPods;
 use fake_provider::view::FakeClusterView;
 use fake_provider::{Die, FakeHandle, guard_token, spawn};
 use quakeproof::agent::execute::{UndoError, UndoOps, execute};
+use quakeproof::agent::objects::RUN_LABEL;
 use quakeproof::agent::protocol::{Held, HeldState, Request, Response};
 use quakeproof::agent::server::agent_dir;
 use quakeproof::agent::store::LOG_FILE;
@@ -17,13 +19,14 @@ use quakeproof::agent::undo::{InjectionId, OnLapse, Undo, UndoOp};
 use quakeproof::agent::view::{ClusterView, Look};
 use quakeproof::clock::SystemClock;
 use quakeproof::drill::spec::{ProviderKind, Topology};
+use quakeproof::fault::apf_level::ApfLevel;
 use quakeproof::fault::lose_etcd::{LoseEtcd, Members, lost_slot};
 use quakeproof::fault::{Fault, FaultContext, FaultError, Injection};
 use quakeproof::plan::{PlannedCluster, PlannedComponent, Versions};
 use quakeproof::provider::component::{ComponentControl, ComponentId, DataSlot, Role, Tool, ToolRun};
 use quakeproof::provider::{Provider, ProviderError};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const FAULT: LoseEtcd = LoseEtcd { members: Members::All };
@@ -95,7 +98,8 @@ impl Bench {
 
     async fn inject(&self) {
         let (control, view) = (FakeControl::new(&self.dir), FakeClusterView::new(&self.dir));
-        let context = FaultContext { control: &control, view: &view };
+        let api = FakeApi::default();
+        let context = FaultContext { control: &control, view: &view, api: &api };
         let guard = guard_token(&self.run, &control).await;
         FAULT.inject(context, &guard, self.injection()).await.unwrap();
         FAULT.verify_injected(context, self.injection()).await.unwrap();
@@ -412,7 +416,8 @@ async fn without_the_loss_it_is_not_taken_for_injected() {
     let dir = tempfile::tempdir().unwrap();
     let bench = Bench::new(dir.path(), Die::Never);
     let (control, view) = (FakeControl::new(dir.path()), FakeClusterView::new(dir.path()));
-    let context = FaultContext { control: &control, view: &view };
+    let api = FakeApi::default();
+    let context = FaultContext { control: &control, view: &view, api: &api };
     let verified = FAULT.verify_injected(context, bench.injection()).await;
     assert!(matches!(verified, Err(FaultError::NotSeen { .. })), "{verified:?}");
     FAULT.verify_ended(context, bench.injection()).await.unwrap();
@@ -426,7 +431,8 @@ async fn the_right_of_another_run_injects_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let bench = Bench::new(dir.path(), Die::Never);
     let (control, view) = (FakeControl::new(dir.path()), FakeClusterView::new(dir.path()));
-    let context = FaultContext { control: &control, view: &view };
+    let api = FakeApi::default();
+    let context = FaultContext { control: &control, view: &view, api: &api };
     let guard = guard_token("run-2", &control).await;
     let refused = FAULT.inject(context, &guard, bench.injection()).await;
     assert!(matches!(refused, Err(FaultError::NotAuthorized { .. })), "{refused:?}");
@@ -436,6 +442,7 @@ async fn the_right_of_another_run_injects_nothing() {
 struct StaticPods {
     _dir: tempfile::TempDir,
     pods: FakeStaticPods,
+    api: FakeApi,
     ops: UndoOps,
 }
 
@@ -443,12 +450,16 @@ impl StaticPods {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let pods = FakeStaticPods::healthy(dir.path());
-        let ops = UndoOps { control: Arc::new(pods.clone()), view: Arc::new(pods.clone()) };
-        Self { _dir: dir, pods, ops }
+        let ops = UndoOps {
+            control: Arc::new(pods.clone()),
+            view: Arc::new(pods.clone()),
+            api: Arc::new(FakeApi::default()),
+        };
+        Self { _dir: dir, pods, api: FakeApi::default(), ops }
     }
 
     fn context(&self) -> FaultContext<'_> {
-        FaultContext { control: &self.pods, view: &self.pods }
+        FaultContext { control: &self.pods, view: &self.pods, api: &self.api }
     }
 }
 
@@ -505,4 +516,39 @@ async fn original_data_under_api_servers_that_lived_on_is_not_taken_for_undone()
     );
     execute(&FAULT.undo(&injection, WITHIN_NS), &node.ops, &SystemClock::new()).await.unwrap();
     assert_eq!(node.pods.served().as_deref(), Some(ORIGINAL));
+}
+
+/// A level and its schema, as a run has made them, and what is not the run's.
+fn flow_objects(run: &str) -> FakeApi {
+    let own = serde_json::json!({"metadata": {"labels": {RUN_LABEL: run}}});
+    let others = serde_json::json!({"metadata": {"labels": {RUN_LABEL: "another"}}});
+    let [schema, level] = ApfLevel::paths(run, "jail");
+    let objects = [(schema, own.clone()), (level, own), (SOMEBODY_ELSES.to_owned(), others)];
+    FakeApi { objects: Mutex::new(objects.into()), ..FakeApi::default() }
+}
+
+const SOMEBODY_ELSES: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/quakeproof-theirs";
+
+#[tokio::test]
+async fn an_undo_removes_what_the_run_made_through_whichever_server_answers_and_nothing_else() {
+    let node = StaticPods::new();
+    let api =
+        Arc::new(FakeApi { down: vec![ComponentId("kube-apiserver-1".to_owned())], ..flow_objects("r") });
+    let ops = UndoOps { api: api.clone(), ..node.ops };
+    let mut paths = ApfLevel::paths("r", "jail").to_vec();
+    paths.push(SOMEBODY_ELSES.to_owned());
+    let servers = ["kube-apiserver-1", "kube-apiserver-2"].map(|name| ComponentId(name.to_owned())).to_vec();
+    let remove = UndoOp::RemoveObjects { servers, run: "r".to_owned(), paths };
+    let injection = InjectionId("0-apfLevel".to_owned());
+    let undo = Undo { injection, on_lapse: OnLapse::Revert, ops: vec![remove], within_ns: WITHIN_NS };
+    // Twice: an undo that was begun is begun again.
+    for _ in 0..2 {
+        execute(&undo, &ops, &SystemClock::new()).await.unwrap();
+        let left: Vec<String> = api.objects.lock().unwrap().keys().cloned().collect();
+        assert_eq!(left, [SOMEBODY_ELSES]);
+    }
+    let asked = api.asked.lock().unwrap();
+    let deleted: Vec<&String> = asked.iter().filter(|line| line.contains("DELETE")).collect();
+    // The schema first: without its level it would be passed over, and its requests go elsewhere.
+    assert!(deleted.len() == 2 && deleted[0].contains("flowschemas"), "{deleted:?}");
 }

@@ -99,6 +99,7 @@ impl Load {
             let etcd = matches!(kind, ClientKind::EtcdWatcher | ClientKind::EtcdTruth);
             let target = if etcd { ETCD } else { API_SERVER };
             quakeproof::client::spawn(ClientContext {
+                load: None,
                 planned: PlannedClient {
                     name: name.to_owned(),
                     kind,

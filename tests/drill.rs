@@ -99,6 +99,11 @@ fn as_json(text: &str) -> serde_json::Value {
     serde_saphyr::from_str(text).unwrap()
 }
 
+/// A scenario that does what it is warned of, to show what comes of it.
+fn is_what_it_shows(scenario: &str, warning: &str) -> bool {
+    scenario.ends_with("apf/borrowing-not-zero.yaml") && warning.contains("it is no jail")
+}
+
 #[test]
 fn every_scenario_is_good_with_every_profile_and_matches_the_schema() {
     let validator = jsonschema::draft7::new(&schema_for(Format::Drill)).unwrap();
@@ -108,7 +113,8 @@ fn every_scenario_is_good_with_every_profile_and_matches_the_schema() {
         let text = fs::read_to_string(&scenario).unwrap();
         let name = scenario.to_string_lossy();
         let loaded = drill::load(&name, &text, &ParameterValues::default()).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(loaded.warnings, [], "{name}");
+        let warnings = loaded.warnings.iter().filter(|problem| !is_what_it_shows(&name, &problem.title));
+        assert_eq!(warnings.count(), 0, "{name}: {:?}", loaded.warnings);
         for profile in loaded.drill.spec.profiles.keys() {
             let values = ParameterValues { profile: Some(profile.clone()), set: BTreeMap::new() };
             drill::load(&name, &text, &values).unwrap_or_else(|e| panic!("{profile}: {e}"));
@@ -165,7 +171,8 @@ fn checked(paths: Vec<PathBuf>) -> (ExitCode, String, String) {
 #[test]
 fn check_goes_through_directories_and_fails_on_errors_only() {
     let (code, out, err) = checked(vec![root().join("scenarios")]);
-    assert_eq!((code, err.as_str()), (ExitCode::Ok, ""));
+    assert_eq!(code, ExitCode::Ok);
+    assert_eq!(err.matches("warning: ").count(), 1, "{err}");
     assert_eq!(out.lines().filter(|l| l.ends_with(": ok")).count(), out.lines().count());
     let warned = root().join("tests/data/drill/warning-unused-parameter.yaml");
     let (code, _, err) = checked(vec![warned]);

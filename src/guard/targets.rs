@@ -141,6 +141,7 @@ pub(super) mod tests {
             objectives: vec![],
             predictions: vec![],
             consumers: vec![],
+            flow: vec![],
             limits: Limits::default(),
         }
     }

@@ -46,6 +46,7 @@ impl Book {
             return_ns,
             op,
             outcome,
+            exchange: None,
         }));
         self.1 += 1;
     }

@@ -559,6 +559,7 @@ impl World {
                 })
                 .collect(),
             consumers: vec![],
+            flow: vec![],
             predictions: vec![Prediction {
                 client: "watch".to_owned(),
                 before_passing: PredictedView::LostTimeline,
@@ -614,6 +615,7 @@ impl Book {
             return_ns: MonoNs(ret * MS),
             op,
             outcome,
+            exchange: None,
         }));
         self.seq += 1;
     }

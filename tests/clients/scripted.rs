@@ -95,6 +95,7 @@ async fn play(kind: ClientKind, spec: Client, every: Option<Duration>, replies: 
     let dir = tempfile::tempdir().unwrap();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let context = ClientContext {
+        load: None,
         planned: PlannedClient {
             name: "player".to_owned(),
             kind,

@@ -248,6 +248,7 @@ fn with_updates(held: [u64; 2]) -> quakeproof::timeline::EvidenceInput {
             return_ns: MonoNs((at + 1) * MS),
             op,
             outcome: Outcome::Ok(Answer { revision: Some(revision), ..Answer::default() }),
+            exchange: None,
         })
     };
     let restored = world.snapshot_revision() + 1_000_000;

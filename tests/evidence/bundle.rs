@@ -98,6 +98,7 @@ pub fn plan() -> Plan {
         objectives: vec![],
         predictions: vec![],
         consumers: vec![],
+        flow: vec![],
         limits: Limits::default(),
     }
 }
@@ -193,6 +194,7 @@ fn record_history(dir: &Path, client: &str, clock: &Arc<FakeClock>, journal: &mu
             return_ns: call_ns.plus(1_000_000),
             op: Op::Create { id },
             outcome,
+            exchange: None,
         };
         recorder.op(op).unwrap();
     }

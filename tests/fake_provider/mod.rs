@@ -5,6 +5,7 @@
 //! Used from an integration test by `mod fake_provider;`.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub mod api;
 pub mod cluster;
 pub mod control;
 #[path = "../support/kept_snapshot.rs"]
@@ -77,7 +78,11 @@ fn fake_agent_process() {
     end_with(dir.join(STATE_FILE));
     let control = FakeControl::observed(&dir, move || count(&operations, at_operation));
     let view = FakeClusterView::new(&dir);
-    let ops = || UndoOps { control: Arc::new(control), view: Arc::new(view) };
+    let ops = || UndoOps {
+        control: Arc::new(control),
+        view: Arc::new(view),
+        api: Arc::new(api::FakeApi::default()),
+    };
     let clock = Arc::new(SystemClock::new());
     let ended = server::main(&dir, clock, ops, move |_| count(&entries, at_entry));
     panic!("the agent ended: {ended:?}");

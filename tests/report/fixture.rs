@@ -78,6 +78,7 @@ pub fn restore_without_bump() -> Case {
             outcome_reason: None,
             findings: findings(),
             etcd_restore: vec![facts()],
+            apf: vec![],
             recorder: RecorderAccount {
                 scheduled: Some(4_064),
                 recorded: Some(4_061),
@@ -170,6 +171,7 @@ pub fn refused() -> Case {
         outcome_reason: None,
         findings: Vec::new(),
         etcd_restore: Vec::new(),
+        apf: vec![],
         recorder: RecorderAccount {
             reason: Some("no client was started".to_owned()),
             ..RecorderAccount::default()

@@ -195,7 +195,7 @@ pub struct ApfLeak {
     pub sent_while_held: u64,
     /// Requests executed after the holder's end.
     pub admitted_after: u64,
-    /// Most requests that were executing at the same time, as far as clients can tell.
+    /// Requests that were surely executing at the same time: the holder's, and one that came through meanwhile.
     pub concurrent: u64,
 }
 
@@ -327,32 +327,26 @@ fn leaks(judge: &Judge, own: &[&ClientLog]) -> Vec<ApfLeak> {
         .filter_map(|(log, holder)| {
             let (_, end) = held_by(holder)?;
             let server = &log.planned.target;
-            let executed = executed(judge, own, server);
+            let meanwhile = counts(log, judge.input);
             Some(ApfLeak {
                 server: server.to_string(),
-                admitted_while_held: counts(log, judge.input).ok,
-                sent_while_held: counts(log, judge.input).recorded,
-                admitted_after: executed.iter().filter(|(sent, _)| *sent > end).count() as u64,
-                concurrent: concurrent(&executed),
+                admitted_while_held: meanwhile.ok,
+                sent_while_held: meanwhile.recorded,
+                admitted_after: executed_after(judge, own, server, end),
+                concurrent: counts(holder, judge.input).ok + u64::from(meanwhile.ok > 0),
             })
         })
         .collect()
 }
 
-/// Requests of these loads that one server executed: sent, answered.
-fn executed(judge: &Judge, own: &[&ClientLog], server: &ComponentId) -> Vec<(MonoNs, MonoNs)> {
+/// Requests of these loads that one server executed and that were sent later than `after`.
+fn executed_after(judge: &Judge, own: &[&ClientLog], server: &ComponentId, after: MonoNs) -> u64 {
     let on_server = own.iter().filter(|log| log.planned.target == *server);
     let executed = on_server.flat_map(|log| {
-        log.ops().filter_map(|(_, op)| {
-            let sent = op.exchange.as_ref()?.sent_ns?;
-            (kind_of(op, log, judge.input) == Kind::Ok).then_some((sent, op.return_ns))
+        log.ops().filter(|(_, op)| {
+            let sent = op.exchange.as_ref().and_then(|exchange| exchange.sent_ns);
+            sent.is_some_and(|sent| sent > after) && kind_of(op, log, judge.input) == Kind::Ok
         })
     });
-    executed.collect()
-}
-
-/// Most intervals that surely overlap can't be told from outside; most that may.
-fn concurrent(executed: &[(MonoNs, MonoNs)]) -> u64 {
-    let at = |instant: &MonoNs| executed.iter().filter(|(from, to)| from <= instant && instant < to).count();
-    executed.iter().map(|(from, _)| at(from)).max().unwrap_or_default() as u64
+    executed.count() as u64
 }
