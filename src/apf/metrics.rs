@@ -208,10 +208,21 @@ pub struct Difference {
     pub right: u64,
 }
 
-/// Checks what an API server counted of one schema on one level in a phase, and what the clients recorded: those
-/// that were answered, and those that got no answer and may or may not have arrived.
+/// What clients recorded of their requests on one level.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Given a seat, whatever came of it.
+    pub executed: u64,
+    /// Refused by flow control.
+    pub refused: u64,
+    /// Without an answer: they may have arrived, and may have been either.
+    pub unanswered: u64,
+}
+
+/// Checks what an API server counted of one schema on one level in a phase against itself, and against what clients
+/// recorded.
 #[must_use]
-pub fn differences(counted: &SchemaMetrics, answered: u64, unanswered: u64) -> Vec<Difference> {
+pub fn differences(counted: &SchemaMetrics, recorded: Recorded) -> Vec<Difference> {
     let arrived = counted.dispatched + counted.rejected_in_all() + counted.in_queue;
     let timed_out = counted.rejected_for("time-out") + counted.rejected_for("cancelled");
     let at_once = counted.rejected_in_all() - timed_out;
@@ -222,8 +233,13 @@ pub fn differences(counted: &SchemaMetrics, answered: u64, unanswered: u64) -> V
         }
     };
     // Nearer to what was answered than to what was sent, where both are possible.
-    let explained = arrived.clamp(answered, answered + unanswered);
-    hold("arrivals that the server counted = requests that clients recorded", arrived, explained);
+    let explained = |count: u64, answered: u64| count.clamp(answered, answered + recorded.unanswered);
+    let answered = recorded.executed + recorded.refused;
+    hold("arrivals = requests that clients recorded", arrived, explained(arrived, answered));
+    let dispatched = counted.dispatched;
+    hold("dispatched = executed, as clients saw it", dispatched, explained(dispatched, recorded.executed));
+    let rejected = counted.rejected_in_all();
+    hold("rejected = refused, as clients saw it", rejected, explained(rejected, recorded.refused));
     // The label says that a request had come to wait, not that it was executed.
     hold(
         "waits with execute=\"true\" = dispatched + timed out",
@@ -277,20 +293,28 @@ process_start_time_seconds 1.79595e+09
         assert_eq!(read(escaped).unwrap().levels["a\"b\\c"].nominal, Some(3));
     }
 
+    fn recorded(executed: u64, refused: u64, unanswered: u64) -> Recorded {
+        Recorded { executed, refused, unanswered }
+    }
+
     #[test]
     fn identities_hold_for_what_a_real_server_counted() {
-        assert_eq!(differences(&drill(TEXT), 37, 0), []);
-        assert_eq!(differences(&drill(TEXT), 36, 1), [], "one that was not answered had arrived");
-        assert_eq!(differences(&drill(TEXT), 37, 1), [], "one that was not answered had not arrived");
+        assert_eq!(differences(&drill(TEXT), recorded(8, 29, 0)), []);
+        let arrived = differences(&drill(TEXT), recorded(8, 28, 1));
+        assert_eq!(arrived, [], "one that was not answered had arrived");
+        let lost = differences(&drill(TEXT), recorded(8, 29, 1));
+        assert_eq!(lost, [], "one that was not answered had not arrived");
     }
 
     #[test]
     fn what_does_not_add_up_is_a_difference() {
-        let lost = differences(&drill(TEXT), 38, 0);
+        let lost = differences(&drill(TEXT), recorded(8, 30, 0));
         assert_eq!((lost[0].left, lost[0].right), (37, 38));
+        assert_eq!((lost[1].left, lost[1].right), (29, 30));
+        assert_eq!(differences(&drill(TEXT), recorded(9, 28, 0)).len(), 2, "the other way round");
         // Taking execute="true" for success is the trap: 10 waited, 8 were executed.
         let trapped = SchemaMetrics { waits_execute_true: 8, ..drill(TEXT) };
-        assert_eq!(differences(&trapped, 37, 0).len(), 1);
+        assert_eq!(differences(&trapped, recorded(8, 29, 0)).len(), 1);
     }
 
     #[test]

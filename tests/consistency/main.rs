@@ -11,6 +11,8 @@ mod porcupine;
 mod properties;
 mod random;
 mod recorded;
+#[path = "../support/recorded_run.rs"]
+mod recorded_run;
 mod restored;
 #[path = "../support/skip.rs"]
 mod skip;

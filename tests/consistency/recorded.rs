@@ -1,20 +1,14 @@
 //! Histories recorded on a real cluster (Kubernetes v1.37.2, etcd v3.7.3), and twins of them.
 
 use crate::objective::{answer_of, answered, history, linearizable};
+use crate::recorded_run::recorded_run;
 use quakeproof::check::Verdict;
-use quakeproof::evidence::load::load;
 use quakeproof::history::record::{Event, Outcome, Record};
 use quakeproof::timeline::EvidenceInput;
-use std::path::Path;
 
-/// A recorded run: plan, journal and histories, as they were.
+/// A recorded run of a scenario.
 pub fn recorded(scenario: &str) -> EvidenceInput {
-    let file =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/consistency/{scenario}.tar.gz"));
-    let dir = tempfile::tempdir().unwrap();
-    let unzipped = flate2::read::GzDecoder::new(std::fs::File::open(file).unwrap());
-    tar::Archive::new(unzipped).unpack(dir.path()).unwrap();
-    load(dir.path()).unwrap()
+    recorded_run("consistency", scenario)
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::requests::{Levels, drill_levels, facts};
 use super::servers::{Reading, readings};
-use crate::apf::metrics::{Difference, SchemaMetrics, differences};
+use crate::apf::answer::Class;
+use crate::apf::metrics::{Difference, Recorded, SchemaMetrics, differences};
 use crate::clock::MonoNs;
 use crate::history::record::ClientKind;
 use crate::journal::entry::Fact;
@@ -29,10 +30,8 @@ pub(super) fn accounts(input: &EvidenceInput, logs: &[ClientLog], level: &str) -
             return Some(Account { server, counted, differences: Vec::new() });
         }
         let counted = counted(&server, first, last);
-        let (answered, unanswered) =
-            recorded(input, logs, &levels, level, &server, (first.call, last.returned));
-        let differences =
-            counted.as_ref().map_or_else(|_| Vec::new(), |c| differences(c, answered, unanswered));
+        let recorded = recorded(input, logs, &levels, level, &server, (first.call, last.returned));
+        let differences = counted.as_ref().map_or_else(|_| Vec::new(), |c| differences(c, recorded));
         Some(Account { server, counted, differences })
     };
     readings(input, level).into_iter().filter_map(of_server).collect()
@@ -53,24 +52,32 @@ fn recorded(
     level: &str,
     server: &ComponentId,
     (from, to): (MonoNs, MonoNs),
-) -> (u64, u64) {
+) -> Recorded {
     let within = |at: MonoNs| from <= at && at <= to;
-    let (mut answered, mut unanswered) = (0, 0);
+    let mut recorded = Recorded::default();
     for log in logs.iter().filter(|log| log.kind() == ClientKind::Load && log.planned.target == *server) {
         let meant = super::requests::level_of(log, input).is_some_and(|l| l.name == level);
         for (_, op) in log.ops().filter(|(_, op)| within(op.call_ns)) {
-            let named = op.exchange.as_ref().is_some_and(|exchange| exchange.level.is_some());
-            answered += u64::from(levels.is_on(op, level));
-            unanswered += u64::from(meant && !named);
+            match op.exchange.as_ref().and_then(|exchange| exchange.class) {
+                Some(class) if levels.is_on(op, level) => {
+                    let refused = class == Class::FlowControl;
+                    *(if refused { &mut recorded.refused } else { &mut recorded.executed }) += 1;
+                }
+                None if meant => recorded.unanswered += 1,
+                _ => {}
+            }
         }
     }
-    let probes = facts(input).filter(|fact| match fact {
-        Fact::FlowProbed { server: asked, level: Some(uid), call_ns, .. } => {
-            asked == server && within(*call_ns) && levels.is_level(uid, *call_ns, level)
+    for fact in facts(input) {
+        if let Fact::FlowProbed { server: asked, level: Some(uid), status, call_ns, .. } = fact
+            && asked == server
+            && within(*call_ns)
+            && levels.is_level(uid, *call_ns, level)
+        {
+            *(if *status == 429 { &mut recorded.refused } else { &mut recorded.executed }) += 1;
         }
-        _ => false,
-    });
-    (answered + probes.count() as u64, unanswered)
+    }
+    recorded
 }
 
 /// Why what happened on the drill's levels may not be the drill's doing alone.

@@ -1,0 +1,238 @@
+//! Flow control judged on runs that were recorded on real clusters of both versions, and on twins of them.
+
+#[path = "support/recorded_run.rs"]
+mod recorded_run;
+
+use quakeproof::apf::answer::Class;
+use quakeproof::check::{Finding, Verdict, judge};
+use quakeproof::history::record::{OpRecord, Outcome, Record};
+use quakeproof::journal::entry::{Fact, JournalEvent};
+use quakeproof::timeline::EvidenceInput;
+use recorded_run::recorded_run;
+
+const VERSIONS: [&str; 2] = ["v1.30.4", "v1.37.2"];
+
+fn reject(version: &str) -> EvidenceInput {
+    recorded_run("apf", &format!("zero-seat-reject-{version}"))
+}
+
+fn queue(version: &str) -> EvidenceInput {
+    recorded_run("apf", &format!("seed-450-{version}"))
+}
+
+fn found(input: &EvidenceInput) -> Finding {
+    judge(input).findings.remove(0)
+}
+
+/// Requests of a client, in the order of recording.
+fn requests<'a>(input: &'a mut EvidenceInput, client: &str) -> Vec<&'a mut OpRecord> {
+    let records = input.histories.get_mut(client).unwrap().iter_mut();
+    records.filter_map(|record| if let Record::Op(op) = record { Some(op) } else { None }).collect()
+}
+
+fn facts(input: &mut EvidenceInput) -> impl Iterator<Item = &mut Fact> {
+    input.journal.iter_mut().filter_map(|entry| match &mut entry.event {
+        JournalEvent::Fact { fact } => Some(fact),
+        _ => None,
+    })
+}
+
+/// The last reading of each API server.
+fn last_counts<'a>(
+    input: &'a mut EvidenceInput,
+    server: &str,
+) -> &'a mut std::collections::BTreeMap<String, u64> {
+    let readings = facts(input).filter_map(|fact| match fact {
+        Fact::FlowMetrics { server: of, requests, .. } if of.0 == server => Some(requests),
+        _ => None,
+    });
+    readings.last().unwrap()
+}
+
+/// As if it had been executed; by the server's count too.
+fn let_through(input: &mut EvidenceInput, client: &str, index: usize, server: &str, reason: &str) {
+    let mut all = requests(input, client);
+    all[index].exchange.as_mut().unwrap().class = Some(Class::Ok);
+    all[index].outcome = Outcome::Ok(Default::default());
+    let counts = last_counts(input, server);
+    *counts.get_mut("dispatched").unwrap() += 1;
+    *counts.get_mut("waitsExecuteTrue").unwrap() += 1;
+    *counts.get_mut("waitsExecuteFalse").unwrap() -= 1;
+    *counts.get_mut(reason).unwrap() -= 1;
+}
+
+#[test]
+fn what_real_clusters_did_is_what_was_predicted() {
+    for version in VERSIONS {
+        for input in [reject(version), queue(version)] {
+            let judgement = judge(&input);
+            for finding in &judgement.findings {
+                assert_eq!(finding.verdict, Verdict::Pass, "{version}: {}", finding.reason);
+            }
+            assert!(judgement.apf.iter().all(|facts| facts.accounting.holds == Some(true)), "{version}");
+        }
+    }
+}
+
+#[test]
+fn the_figures_of_the_article_and_of_the_leak_are_in_the_facts() {
+    for version in VERSIONS {
+        let batch = judge(&queue(version)).apf.remove(0).phases.remove(0);
+        assert_eq!((batch.sent, batch.ok, batch.ok_after_restore), (450, 44, 44), "{version}");
+        assert_eq!((batch.rejected.queue_full, batch.rejected.time_out), (400, 6), "{version}");
+        let facts = judge(&reject(version)).apf.remove(0);
+        let leaks: Vec<(u64, u64, u64)> = facts
+            .leak
+            .iter()
+            .map(|leak| (leak.admitted_while_held, leak.sent_while_held, leak.admitted_after))
+            .collect();
+        assert_eq!(leaks, [(0, 20, 3), (0, 20, 3)], "{version}");
+        let seats: Vec<Option<u64>> = facts.servers.iter().map(|server| server.seats.upper).collect();
+        assert_eq!(seats, [Some(0), Some(0)], "{version}");
+    }
+}
+
+type Twin = (&'static str, fn(&mut EvidenceInput), Verdict, &'static str);
+
+/// One thing changed in a good run of `zero-seat-reject`, what that makes of the verdict, and what is said of it.
+const REJECT_TWINS: [Twin; 12] = [
+    (
+        "two at a time, by everybody's count",
+        |input| let_through(input, "held-1", 7, "kube-apiserver-1", "rejected:concurrency-limit"),
+        Verdict::Fail,
+        "19 concurrencyLimit, predicted 20 concurrencyLimit",
+    ),
+    (
+        "one that the client saw executed and the server refused",
+        |input| requests(input, "held-1")[7].exchange.as_mut().unwrap().class = Some(Class::Ok),
+        Verdict::Inconclusive,
+        "does not hold",
+    ),
+    (
+        "an answer that is neither success nor flow control's",
+        |input| requests(input, "after-2")[1].exchange.as_mut().unwrap().class = Some(Class::Other),
+        Verdict::Fail,
+        "1 other",
+    ),
+    (
+        "an answer from another level",
+        |input| requests(input, "serial")[3].exchange.as_mut().unwrap().level = Some("elsewhere".to_owned()),
+        Verdict::Inconclusive,
+        "was sent to a level that nobody listed",
+    ),
+    (
+        "an answer that names no level",
+        |input| requests(input, "serial")[3].exchange.as_mut().unwrap().level = None,
+        Verdict::Inconclusive,
+        "name no level",
+    ),
+    (
+        "a request without an answer",
+        |input| requests(input, "after-1")[0].exchange.as_mut().unwrap().class = None,
+        Verdict::Inconclusive,
+        "got no answer",
+    ),
+    (
+        "a request too few",
+        |input| {
+            input.histories.get_mut("serial").unwrap().remove(4);
+        },
+        Verdict::Inconclusive,
+        "recorded 19 of 20 requests",
+    ),
+    (
+        "a request that was sent late",
+        |input| {
+            let late = requests(input, "held-2").swap_remove(2);
+            let exchange = late.exchange.as_mut().unwrap();
+            exchange.sent_ns = exchange.sent_ns.map(|sent| sent.plus(200_000_000));
+        },
+        Verdict::Inconclusive,
+        "after it was due",
+    ),
+    (
+        "a holder that let go too early",
+        |input| {
+            let holder = requests(input, "holder-2").remove(0);
+            holder.return_ns = holder.exchange.as_ref().unwrap().sent_ns.unwrap().plus(700_000_000);
+        },
+        Verdict::Inconclusive,
+        "did not hold the level for as long as held-2 took",
+    ),
+    (
+        "an API server that was started again",
+        |input| {
+            let start = facts(input).filter_map(|fact| match fact {
+                Fact::FlowMetrics { process_start_ns, .. } => Some(process_start_ns),
+                _ => None,
+            });
+            *start.last().unwrap() = Some(1);
+        },
+        Verdict::Inconclusive,
+        "was started again",
+    ),
+    (
+        "somebody else's change of the level",
+        |input| {
+            let identity = facts(input).filter_map(|fact| match fact {
+                Fact::FlowMetrics { level_is, .. } => level_is.as_mut(),
+                _ => None,
+            });
+            let last = identity.last().unwrap();
+            *last = last.rsplit_once('/').unwrap().0.to_owned() + "/2";
+        },
+        Verdict::Inconclusive,
+        "somebody else changed the level",
+    ),
+    (
+        "bounds that would hold without the leak too",
+        |input| {
+            for flow in &mut input.plan.flow {
+                flow.alternatives.insert("no-leak".to_owned(), flow.expected);
+            }
+        },
+        Verdict::Inconclusive,
+        "the bounds do not exclude no-leak",
+    ),
+];
+
+#[test]
+fn every_twin_of_a_good_run_is_told_apart_from_it() {
+    for (what, change, verdict, said) in REJECT_TWINS {
+        let mut input = reject("v1.37.2");
+        change(&mut input);
+        let finding = found(&input);
+        assert_eq!(finding.verdict, verdict, "{what}: {}", finding.reason);
+        assert!(finding.reason.contains(said), "{what}: {}", finding.reason);
+    }
+}
+
+#[test]
+fn a_queue_that_lets_more_through_than_waited_is_a_miss() {
+    let mut input = queue("v1.37.2");
+    let refused: Vec<usize> = {
+        let all = requests(&mut input, "batch");
+        let at_once = |op: &OpRecord| {
+            op.exchange.as_ref().unwrap().class == Some(Class::FlowControl)
+                && op.return_ns.since(op.call_ns) < 1_000_000_000
+        };
+        all.iter().enumerate().filter(|(_, op)| at_once(op)).map(|(index, _)| index).take(20).collect()
+    };
+    for index in refused {
+        let_through(&mut input, "batch", index, "kube-apiserver-1", "rejected:queue-full");
+    }
+    let finding = found(&input);
+    assert_eq!(finding.verdict, Verdict::Fail, "{}", finding.reason);
+    assert!(finding.reason.contains("64 ok, 380 queueFull, 6 timeOut"), "{}", finding.reason);
+}
+
+#[test]
+fn without_the_servers_own_counters_nothing_is_proven() {
+    let mut input = queue("v1.30.4");
+    input
+        .journal
+        .retain(|entry| !matches!(entry.event, JournalEvent::Fact { fact: Fact::FlowMetrics { .. } }));
+    let finding = found(&input);
+    assert_eq!(finding.verdict, Verdict::Inconclusive);
+    assert!(finding.reason.contains("was not read"), "{}", finding.reason);
+}
