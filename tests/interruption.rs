@@ -6,6 +6,8 @@
 mod cut;
 #[path = "interruption/drills.rs"]
 mod drills;
+#[path = "interruption/jailed.rs"]
+mod jailed;
 #[path = "interruption/killed.rs"]
 mod killed;
 #[path = "cluster/lab.rs"]

@@ -1,0 +1,101 @@
+//! A drill that jails clients is cut off: their level and its schema are gone, and nothing else has changed.
+
+use crate::drills::{LONG, Run, STANDING, Site, name};
+use crate::lab::eventually;
+use quakeproof::agent::protocol::HeldState;
+use quakeproof::client::connection::{Connector, Protocol};
+use quakeproof::clock::SystemClock;
+use quakeproof::load::connections::Connections;
+use quakeproof::load::exchange::Outgoing;
+use quakeproof::provider::Cluster;
+use quakeproof::provider::component::ComponentId;
+use quakeproof::provider::network::OBSERVER_USER;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// After which entry the runner dies: before anything is made, half way, with requests in the queue, with the share
+/// given back, and with the level gone.
+const DEATHS: [(&str, usize); 8] = [
+    ("undoArmed", 1),
+    ("injecting", 1),
+    ("injected", 1),
+    ("injectionVerified", 1),
+    ("stepFinished", 2),
+    ("stepStarted", 4),
+    ("stepFinished", 4),
+    ("endVerified", 1),
+];
+
+#[test]
+fn nobody_stays_jailed_whenever_the_runner_dies() {
+    let site = Site::standing();
+    let before = flow_control(&site);
+    let mut whole = start(&site, "whole", "");
+    whole.ended_with(0);
+    assert_eq!(flow_control(&site), before);
+    assert_eq!(level_of_observer(&site), "exempt");
+    for (event, nth) in DEATHS {
+        let mut run = start(&site, &format!("{event}-{nth}"), &format!("{event}:{nth}"));
+        let end = run.ended(LONG);
+        assert_eq!(end.code, None, "it was not killed: {}", end.stderr);
+        assert_eq!(run.journal().last().map(name).as_deref(), Some(event));
+        site.recover(&run, 2);
+        assert_eq!(flow_control(&site), before, "killed after {event}:{nth}");
+        site.lap(&format!("killed after {event}:{nth}, recovered"));
+    }
+    without_anybody(&site, &before);
+}
+
+/// The dead-man removes them, with requests of the jailed in the queue.
+fn without_anybody(site: &Site, before: &Objects) {
+    let mut run = start(site, "dead-man", "stepFinished:2");
+    run.ended(LONG);
+    assert_ne!(flow_control(site), *before, "the level is there");
+    let lapsed = HeldState::Undone { by_lapse: true };
+    eventually("the dead-man has acted", Duration::from_secs(60), || {
+        site.held_by_agent(&run.id()).is_some_and(|held| held.state == lapsed)
+    });
+    assert_eq!(flow_control(site), *before);
+    site.recover(&run, 2);
+    site.lap("ended by the dead-man");
+}
+
+fn start(site: &Site, name: &str, killed_after: &str) -> Run {
+    site.start_in(&site.lab.root().join(name), "jailed.yaml", &[], killed_after)
+}
+
+/// Spec and UID by kind and name.
+type Objects = BTreeMap<String, Value>;
+
+/// Every object of flow control, seen from outside.
+fn flow_control(site: &Site) -> Objects {
+    let kinds =
+        "flowschemas.flowcontrol.apiserver.k8s.io,prioritylevelconfigurations.flowcontrol.apiserver.k8s.io";
+    let text = site.lab.kubectl(STANDING, &format!("get {kinds} -o json")).succeeded();
+    let list: Value = serde_json::from_str(&text).unwrap();
+    let object = |item: &Value| {
+        let meta = &item["metadata"];
+        let what = serde_json::json!([meta["uid"], meta["annotations"], item["spec"]]);
+        (format!("{} {}", item["kind"], meta["name"]), what)
+    };
+    list["items"].as_array().unwrap().iter().map(object).collect()
+}
+
+/// Where requests of the one go who undoes: no level of a drill can hold them up.
+fn level_of_observer(site: &Site) -> String {
+    let cluster = site.lab.attach(STANDING);
+    let server = ComponentId("kube-apiserver-1".to_owned());
+    let identity = cluster.identity(OBSERVER_USER, &[]).unwrap();
+    let endpoint = cluster.endpoint(&server).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let uid = runtime.block_on(async {
+        let connector = Connector::new(cluster.dialer(), &endpoint, &identity, Protocol::Http2).unwrap();
+        let connections = Connections::new(connector, Protocol::Http2, 1, Arc::new(SystemClock::new()));
+        connections.exchange(Outgoing::get("/version".to_owned())).await.seen.level.unwrap()
+    });
+    let levels = flow_control(site).into_iter().filter(|(name, _)| name.contains("PriorityLevel"));
+    let (name, _) = levels.into_iter().find(|(_, what)| what[0] == uid.as_str()).unwrap();
+    name.rsplit(' ').next().unwrap().trim_matches('"').to_owned()
+}
