@@ -69,7 +69,7 @@ pub struct Finding {
     pub verdict: Verdict,
     /// One sentence for people.
     pub reason: String,
-    /// Unit of the figures below: `ns`, `writes`, `clients`, `violations`.
+    /// Unit of the figures below: `ns`, `writes`, `clients`, `violations`, `unpredicted requests`.
     pub unit: String,
     /// Limit that the drill sets.
     pub target: Option<u64>,

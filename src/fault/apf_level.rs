@@ -21,6 +21,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Key of the fault in a drill file.
+pub const APF_LEVEL: &str = "apfLevel";
 /// Path of the PriorityLevelConfigurations.
 pub const LEVELS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations";
 /// Path of the FlowSchemas.
@@ -314,7 +316,7 @@ fn shares_of(list: &Value) -> BTreeMap<String, Shares> {
 
 impl Fault for ApfLevel {
     fn kind(&self) -> &'static str {
-        "apfLevel"
+        APF_LEVEL
     }
 
     fn role(&self) -> Role {

@@ -4,6 +4,7 @@
 //! `/readyz` is ok, or answer LIST wrongly for ever.
 
 use super::model::{Mark, Report};
+use crate::fault::apf_level::APF_LEVEL;
 
 /// Marks at which a capability is back, and what to call that.
 const RUNGS: [(&str, &str); 11] = [
@@ -69,6 +70,10 @@ impl Rise {
 
 /// Every rung that the run's marks name; none when the run has no such marks.
 pub(super) fn rungs(report: &Report) -> Vec<Rung> {
+    // Flow control takes nothing down that could come back.
+    if !report.faults.is_empty() && report.faults.iter().all(|fault| fault.kind == APF_LEVEL) {
+        return Vec::new();
+    }
     let find = |name: &str| report.marks.iter().find(|m| m.name == name);
     let restores = report.steps.iter().any(|step| step.kind == "restoreSnapshot");
     RUNGS

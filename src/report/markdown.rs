@@ -3,11 +3,11 @@
 use super::advice;
 use super::escape::{markdown as safe, markdown_code as code};
 use super::figure;
-use super::holders;
 use super::html::{Page, page};
 use super::ladder;
 use super::model::Report;
 use super::prepared::Prepared;
+use super::tables;
 use std::fmt::Write as _;
 
 mod audit;
@@ -154,7 +154,7 @@ fn clients(out: &mut String, report: &Report) {
 }
 
 fn holders(out: &mut String, report: &Report) {
-    for table in report.facts.etcd_restore.iter().flat_map(holders::tables) {
+    for table in tables::of(report) {
         let _ = writeln!(out, "## {}\n\n| {} |", table.title, table.columns.join(" | "));
         let _ = writeln!(out, "|{}", "---|".repeat(table.columns.len()));
         for row in table.rows {

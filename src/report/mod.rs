@@ -8,6 +8,7 @@ mod build;
 pub mod escape;
 mod faults;
 pub mod figure;
+mod flow;
 pub mod history;
 mod holders;
 pub mod html;
@@ -20,6 +21,7 @@ pub mod openmetrics;
 mod prepared;
 mod quote;
 mod sentence;
+mod tables;
 pub mod terminal;
 
 pub use model::{JUDGE, Report};

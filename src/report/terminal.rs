@@ -2,9 +2,9 @@
 
 use super::escape::terminal as safe;
 use super::figure;
-use super::holders;
 use super::ladder;
 use super::model::Report;
+use super::tables;
 use crate::check::Verdict;
 use owo_colors::{OwoColorize, Style};
 use std::fmt::Write as _;
@@ -131,7 +131,7 @@ impl Page {
     }
 
     fn holders(&mut self, report: &Report) {
-        for table in report.facts.etcd_restore.iter().flat_map(holders::tables) {
+        for table in tables::of(report) {
             self.title(table.title);
             let mut rows = vec![table.columns.iter().map(|c| (*c).to_owned()).collect::<Vec<_>>()];
             rows.extend(

@@ -21,7 +21,7 @@ use requests::{Counts, Levels, counts};
 #[must_use]
 pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &ApfOutcomes) -> Finding {
     let mut finding = judge.finding(planned, "apfOutcomes");
-    (finding.unit, finding.target) = ("requests".to_owned(), Some(0));
+    (finding.unit, finding.target) = ("unpredicted requests".to_owned(), Some(0));
     let flows: Vec<&FlowPrediction> =
         judge.input.plan.flow.iter().filter(|flow| flow.objective == objective.name).collect();
     let levels = Levels::of(judge.input);

@@ -128,6 +128,35 @@ pub(super) fn kind_of(op: &OpRecord, log: &ClientLog, input: &EvidenceInput) -> 
     kind(op, log, level_of(log, input))
 }
 
+/// One request of a load, on the run's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// When it was due.
+    pub due: MonoNs,
+    /// When it was sent, or would have been.
+    pub sent: MonoNs,
+    /// When it was answered, or given up.
+    pub done: MonoNs,
+    /// What became of it.
+    pub kind: Kind,
+}
+
+/// The requests of a load; none of a client that is none.
+#[must_use]
+pub fn fates(log: &ClientLog, input: &EvidenceInput) -> Vec<Request> {
+    let level = level_of(log, input);
+    let requests = log.ops().filter_map(|(_, op)| {
+        let exchange = op.exchange.as_ref()?;
+        Some(Request {
+            due: op.due_ns.unwrap_or(op.call_ns),
+            sent: exchange.sent_ns.unwrap_or(op.call_ns),
+            done: op.return_ns,
+            kind: kind(op, log, level),
+        })
+    });
+    requests.collect()
+}
+
 /// Shares of a level at an instant.
 pub(super) fn shares_at(input: &EvidenceInput, level: &ApfLevel, at: Option<MonoNs>) -> u32 {
     let changes = facts(input).filter_map(|fact| match fact {

@@ -1,6 +1,7 @@
 //! The report as one self-contained HTML file: no script, no request, readable
 //! on a screen in light or dark and on paper.
 
+mod arrivals;
 mod audit;
 mod bars;
 mod clients;

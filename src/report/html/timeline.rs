@@ -10,8 +10,8 @@ use crate::timeline::marks::FAULT;
 use crate::timeline::samples::{Lane, LaneState};
 
 const WIDTH: f64 = 1120.0;
-const LEFT: f64 = 236.0;
-const PLOT: f64 = 864.0;
+pub(super) const LEFT: f64 = 236.0;
+pub(super) const PLOT: f64 = 864.0;
 /// Width of a character of a mark's label, on the safe side.
 const CHARACTER: f64 = 6.6;
 const STEP_ROW: f64 = 24.0;
@@ -43,7 +43,7 @@ impl Window {
 
 /// Exact below 2^53 ns, which is 104 days.
 #[allow(clippy::cast_precision_loss)]
-fn to_f64(n: u64) -> f64 {
+pub(super) fn to_f64(n: u64) -> f64 {
     n as f64
 }
 
@@ -134,7 +134,7 @@ fn count(n: usize) -> f64 {
     to_f64(n as u64)
 }
 
-fn axis(svg: &mut Svg, window: Window, zero: u64, top: f64, bottom: f64) {
+pub(super) fn axis(svg: &mut Svg, window: Window, zero: u64, top: f64, bottom: f64) {
     let every = tick(window.length());
     let first = {
         let behind = zero.abs_diff(window.from);

@@ -2,15 +2,16 @@
 //! act; the template escapes markup.
 
 use super::clients::{self, ClientView};
-use super::{agreement, audit, bars, difference_rank, timeline};
+use super::{agreement, arrivals, audit, bars, difference_rank, timeline};
 use crate::check::Verdict;
 use crate::check::facts::EtcdRestoreFacts;
 use crate::clock::WallTime;
 use crate::report::escape::visible;
-use crate::report::holders::{self, Table};
+use crate::report::holders::Table;
 use crate::report::model::{Instant, Report};
 use crate::report::prepared::Prepared;
-use crate::report::{advice, build::word, figure, ladder};
+use crate::report::{advice, build::word, figure, ladder, tables};
+use crate::timeline::EvidenceInput;
 use askama::Template;
 
 /// The page.
@@ -140,8 +141,9 @@ pub(in crate::report) fn page(prepared: &Prepared<'_>) -> Page {
         facts: first_screen(report),
         overrides: report.run.overrides.iter().map(|(k, v)| clean(&format!("{k}={v}"))).collect(),
         objectives: objectives(report),
-        drawings: drawings(report, &lanes, zero),
-        unreached: unreached(report),
+        drawings: drawings(report, &lanes, zero).into_iter().chain(arrivals(input, zero)).collect(),
+        // Without capabilities that could come back their marks say nothing.
+        unreached: if rungs.is_empty() { Vec::new() } else { unreached(report) },
         marks: marks(report, zero),
         rulers: ["ruler-f", "ruler-c"].map(|id| bars::ruler(id, end)),
         rungs: rungs
@@ -159,7 +161,7 @@ pub(in crate::report) fn page(prepared: &Prepared<'_>) -> Page {
         stop_methods: stop_methods(report),
         predictions,
         rules,
-        holders: report.facts.etcd_restore.iter().flat_map(holders::tables).map(clean_table).collect(),
+        holders: tables::of(report).into_iter().map(clean_table).collect(),
         clients: report
             .facts
             .etcd_restore
@@ -281,6 +283,13 @@ fn drawings(report: &Report, lanes: &[timeline::DrawnLane], zero: u64) -> Vec<Dr
         out.push(DrawingView { heading, svg: drawing.svg, note });
     }
     out
+}
+
+/// Loads have a drawing of their own: a lane shows one state at a time, a load has many requests out.
+fn arrivals(input: &EvidenceInput, zero: u64) -> Option<DrawingView> {
+    let loads = arrivals::loads(input);
+    let svg = arrivals::draw(&loads, arrivals::window(&loads)?, zero);
+    Some(DrawingView { heading: "Requests of loads", svg, note: arrivals::LEGEND.to_owned() })
 }
 
 fn unreached(report: &Report) -> Vec<(String, String)> {
