@@ -170,6 +170,9 @@ impl<'a> Judge<'a> {
             Objective::NoTwoLeaders(_) => two_leaders::check(self, planned),
             Objective::Linearizable(objective) => linearizable::check(self, planned, objective),
             Objective::ApfOutcomes(objective) => apf::check(self, planned, objective),
+            Objective::WatchDelivers(objective) => apf::watch::check(self, planned, objective),
+            Objective::LosesLease(objective) => apf::lease::check(self, planned, objective),
+            Objective::Latency(objective) => apf::latency::check(self, planned, objective),
         }
     }
 }
@@ -214,6 +217,9 @@ pub fn kind_of(objective: &Objective) -> &'static str {
         Objective::NoTwoLeaders(_) => "noTwoLeaders",
         Objective::Linearizable(_) => "linearizable",
         Objective::ApfOutcomes(_) => "apfOutcomes",
+        Objective::WatchDelivers(_) => "watchDelivers",
+        Objective::LosesLease(_) => "losesLease",
+        Objective::Latency(_) => "latency",
     }
 }
 

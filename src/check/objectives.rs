@@ -138,6 +138,62 @@ impl ApfOutcomes {
     }
 }
 
+/// A watch that was open when a level was made goes on delivering while the level lasts: nothing ends it, and every
+/// acknowledged write arrives. Opening a watch goes through flow control, delivering on it does not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WatchDelivers {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Name of a `watcher`.
+    pub client: String,
+    /// How long after its acknowledgement a write may arrive.
+    #[serde(default = "WatchDelivers::default_within")]
+    pub within: Span,
+}
+
+impl WatchDelivers {
+    fn default_within() -> Span {
+        Span::secs(2)
+    }
+}
+
+/// A leader elector whose requests are held up loses its Lease when its own rules say so: `renewDeadline` after its
+/// last renewal, which was at most `retryPeriod` before the level was in force.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LosesLease {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Name of a `leaderElector`.
+    pub client: String,
+    /// How much later than its rules say, at most.
+    #[serde(default = "LosesLease::default_slack")]
+    pub slack: Span,
+}
+
+impl LosesLease {
+    fn default_slack() -> Span {
+        Span::secs(1)
+    }
+}
+
+/// Requests of a load are answered in time, counted from when they were due. What is refused, or not answered, is not
+/// in time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Latency {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Name of a `load` client.
+    pub client: String,
+    /// Of how many of a hundred requests.
+    #[schemars(range(min = 1, max = 100))]
+    pub percentile: u8,
+    /// The limit.
+    pub within: Span,
+}
+
 /// What clients were answered fits one order of writes, on either side of a restore.
 ///
 /// Writes and quorum reads are linearizable, and their revisions agree with the order in real time. A list or

@@ -38,8 +38,15 @@ async fn stand(session: &mut Session, setup: &Setup) -> Result<(), Broken> {
     let Some(Client::LeaderElector(spec)) = &setup.planned.spec else {
         return Err(Broken::Unpaced(setup.planned.name.clone()));
     };
-    let mut election = Election::new(session, setup, spec)?;
     let (clock, stop) = (session.shared_clock(), session.stop());
+    if let Some(after) = spec.stands_after {
+        let begin = clock.mono().plus(after.as_ns());
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = until(&*clock, begin) => {}
+        }
+    }
+    let mut election = Election::new(session, setup, spec)?;
     let mut out = FuturesUnordered::new();
     loop {
         tokio::select! {

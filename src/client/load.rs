@@ -21,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 /// ConfigMap that loads read; a `load` step makes it.
 pub const TARGET: &str = "quakeproof-load";
+/// After which a watch of a load is to end.
+const WATCH_SECONDS: u64 = 2;
 /// From the go to the first request: connections are up, and the first request is as little late as the others.
 const LEAD_NS: u64 = 50_000_000;
 /// A request that is sent later than this after it was due is counted as late.
@@ -229,7 +231,8 @@ impl Sending<'_> {
         match self.load.request {
             LoadRequest::Get {} => Asked::Get,
             LoadRequest::List {} => Asked::List,
-            LoadRequest::Create {} => Asked::Create,
+            LoadRequest::Watch {} => Asked::Watch,
+            LoadRequest::Create { .. } => Asked::Create,
             LoadRequest::SlowCreate { .. } => Asked::SlowCreate,
         }
     }
@@ -244,7 +247,9 @@ impl Sending<'_> {
 pub fn request(namespace: &str, client: &str, load: &Load, index: usize) -> Outgoing {
     let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
     let query = load.timeout.map(|t| format!("?timeout={}ms", t.0.as_millis())).unwrap_or_default();
-    let object = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"value":"x"}}"#);
+    let object = |name: &str, bytes: u32| {
+        format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"value":"{}"}}"#, "x".repeat(bytes as usize))
+    };
     let name = format!("{client}-{index}");
     let post = |body: Vec<Bytes>, pause: Duration| Outgoing {
         method: Method::POST,
@@ -255,9 +260,14 @@ pub fn request(namespace: &str, client: &str, load: &Load, index: usize) -> Outg
     match load.request {
         LoadRequest::Get {} => Outgoing::get(format!("{maps}/{TARGET}{query}")),
         LoadRequest::List {} => Outgoing::get(format!("{maps}{query}")),
-        LoadRequest::Create {} => post(vec![Bytes::from(object(&name) + "}")], Duration::ZERO),
+        LoadRequest::Watch {} => {
+            Outgoing::get(format!("{maps}?watch=true&resourceVersion=0&timeoutSeconds={WATCH_SECONDS}"))
+        }
+        LoadRequest::Create { value_bytes } => {
+            post(vec![Bytes::from(object(&name, value_bytes) + "}")], Duration::ZERO)
+        }
         LoadRequest::SlowCreate { duration } => {
-            post(vec![Bytes::from(object(&name)), Bytes::from_static(b"}")], duration.0)
+            post(vec![Bytes::from(object(&name, 1)), Bytes::from_static(b"}")], duration.0)
         }
     }
 }

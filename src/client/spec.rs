@@ -59,14 +59,27 @@ pub enum LoadRequest {
     Get {},
     /// LIST of the drill's ConfigMaps.
     List {},
+    /// WATCH of the drill's ConfigMaps that is to end after two seconds; its answer is there when it is open.
+    Watch {},
     /// POST of a ConfigMap of its own.
-    Create {},
+    Create {
+        /// Bytes of its value, 1 to 500,000.
+        #[serde(default = "LoadRequest::one_byte", rename = "valueBytes")]
+        #[schemars(range(min = 1, max = 500_000))]
+        value_bytes: u32,
+    },
     /// POST of a ConfigMap whose body ends only after a while: it holds its seat for so long.
     SlowCreate {
         /// From the begin of the request to the end of its body.
         #[serde(rename = "for")]
         duration: Span,
     },
+}
+
+impl LoadRequest {
+    fn one_byte() -> u32 {
+        1
+    }
 }
 
 impl Default for LoadRequest {
@@ -292,6 +305,9 @@ pub struct LeaderElector {
     /// again, as a controller does that is told to step down and runs on. Absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hand_over: Option<Span>,
+    /// The candidates stand only after this long, so that others lead first. Absent: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_after: Option<Span>,
 }
 
 impl LeaderElector {

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use crate::check::objectives::{
-    ApfOutcomes, Linearizable, NoClientOnLostTimeline, NoTwoLeaders, Rpo, Rto,
+    ApfOutcomes, Latency, Linearizable, LosesLease, NoClientOnLostTimeline, NoTwoLeaders, Rpo, Rto,
+    WatchDelivers,
 };
 pub use crate::client::spec::{
     CasUpdater, Deployer, EtcdWatcher, EventWriter, GetReader, LeaderElector, LeaseKeeper, LedgerWriter,
@@ -342,4 +343,10 @@ pub enum Objective {
     Linearizable(Linearizable),
     /// Requests met the fates that flow control was predicted to give them.
     ApfOutcomes(ApfOutcomes),
+    /// An open watch goes on delivering while its client is held up.
+    WatchDelivers(WatchDelivers),
+    /// A leader elector that is held up loses its Lease when its rules say so.
+    LosesLease(LosesLease),
+    /// Requests of a load are answered in time.
+    Latency(Latency),
 }

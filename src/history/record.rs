@@ -196,6 +196,8 @@ pub enum Asked {
     Get,
     /// LIST of ConfigMaps.
     List,
+    /// WATCH of ConfigMaps.
+    Watch,
     /// POST of a ConfigMap.
     Create,
     /// The same with a body that takes its time.

@@ -125,7 +125,11 @@ fn needs_truth(drill: &Drill) -> bool {
     let objective = |o: &Objective| match o {
         Objective::Rto(r) => matches!(r.to, RtoTo::EtcdServing | RtoTo::FirstTrueList | RtoTo::FirstGoodGet),
         Objective::Rpo(_) | Objective::NoClientOnLostTimeline(_) | Objective::Linearizable(_) => true,
-        Objective::NoTwoLeaders(_) | Objective::ApfOutcomes(_) => false,
+        Objective::NoTwoLeaders(_)
+        | Objective::ApfOutcomes(_)
+        | Objective::WatchDelivers(_)
+        | Objective::LosesLease(_)
+        | Objective::Latency(_) => false,
     };
     spec.steps.iter().any(step)
         || spec.objectives.iter().any(objective)

@@ -321,6 +321,9 @@ pub(super) fn objectives(
             Objective::NoTwoLeaders(_) => consumers::leaders(drill),
             Objective::Linearizable(_) => linearizable(drill),
             Objective::ApfOutcomes(o) => flow::in_words(o, flows),
+            Objective::WatchDelivers(_) => Some(flow::WATCH_GOES_ON.to_owned()),
+            Objective::LosesLease(o) => flow::loses_lease(drill, o),
+            Objective::Latency(_) => None,
         },
     };
     drill.spec.objectives.iter().map(planned).collect()

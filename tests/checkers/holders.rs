@@ -110,6 +110,7 @@ fn elector() -> Client {
         renew_deadline: Span::secs(10),
         retry_period: Span::secs(2),
         hand_over: None,
+        stands_after: None,
     })
 }
 

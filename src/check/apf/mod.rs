@@ -3,8 +3,11 @@
 
 pub mod accounting;
 pub mod facts;
+pub mod latency;
+pub mod lease;
 pub mod requests;
 mod servers;
+pub mod watch;
 
 use super::coverage::cut_short;
 use super::objectives::ApfOutcomes;
@@ -12,10 +15,17 @@ use super::{Finding, Judge, Verdict};
 use crate::apf::range::Range;
 use crate::client::load::spec_of;
 use crate::clock::MonoNs;
+use crate::fault::apf_level::APF_LEVEL;
 use crate::plan::predict::flow::{excluded, outcomes};
 use crate::plan::{FlowPrediction, PlannedObjective};
 use crate::timeline::clients::ClientLog;
 use requests::{Counts, Levels, counts};
+
+/// When the first fault of flow control was surely in force, and when it surely was still.
+fn in_force(judge: &Judge) -> Option<(MonoNs, MonoNs)> {
+    let fault = judge.boundaries().faults.iter().find(|fault| fault.kind == APF_LEVEL)?;
+    Some((fault.verified.as_ref()?.mono_ns, fault.ended.as_ref()?.mono_ns))
+}
 
 /// Judges it: counts of every load within their bounds, which exclude every named alternative.
 #[must_use]

@@ -96,6 +96,9 @@ pub(crate) fn objective_key(objective: &Objective) -> &'static str {
         Objective::NoTwoLeaders(_) => "noTwoLeaders",
         Objective::Linearizable(_) => "linearizable",
         Objective::ApfOutcomes(_) => "apfOutcomes",
+        Objective::WatchDelivers(_) => "watchDelivers",
+        Objective::LosesLease(_) => "losesLease",
+        Objective::Latency(_) => "latency",
     }
 }
 
@@ -108,6 +111,9 @@ pub(crate) fn objective_name(objective: &Objective) -> &str {
         Objective::NoTwoLeaders(o) => &o.name,
         Objective::Linearizable(o) => &o.name,
         Objective::ApfOutcomes(o) => &o.name,
+        Objective::WatchDelivers(o) => &o.name,
+        Objective::LosesLease(o) => &o.name,
+        Objective::Latency(o) => &o.name,
     }
 }
 

@@ -18,6 +18,21 @@ pub(super) fn check(lint: &mut Lint<'_>) {
             Objective::NoTwoLeaders(_) => leaders(lint, i, objective),
             Objective::Linearizable(_) => linearizable(lint, i, objective),
             Objective::ApfOutcomes(o) => outcomes(lint, i, objective, o),
+            Objective::WatchDelivers(o) => {
+                let watches = |c: &Client| matches!(c, Client::Watcher(w) if w.name == o.client);
+                one_of(lint, i, objective, has(lint, watches), "watcher", &o.client);
+                if !has(lint, is_writer) {
+                    let path = objective_path(i, objective, "client");
+                    lint.error(&path, "nothing is written that the watch could deliver", WRITER);
+                }
+            }
+            Objective::LosesLease(o) => {
+                let elects = |c: &Client| matches!(c, Client::LeaderElector(e) if e.name == o.client);
+                one_of(lint, i, objective, has(lint, elects), "leaderElector", &o.client);
+            }
+            Objective::Latency(o) => {
+                loads(lint, &objective_path(i, objective, "client"), std::slice::from_ref(&o.client));
+            }
         }
     }
     for (i, client) in drill.spec.clients.iter().enumerate() {
@@ -136,6 +151,23 @@ fn timeline(lint: &mut Lint<'_>, i: usize, objective: &Objective) {
             "the phase after the old revision was passed would not be observed; both phases are judged";
         let help = "add `- observe: {until: revisionPassedLost, atMost: 60s}` after `restoreSnapshot`";
         lint.error(&path, title, help);
+    }
+}
+
+/// The client that an objective is about is of its kind, and a level holds it up.
+fn one_of(lint: &mut Lint<'_>, i: usize, objective: &Objective, is: bool, kind: &str, name: &str) {
+    let path = objective_path(i, objective, "client");
+    if !is {
+        lint.error(
+            &path,
+            format!("no `{kind}` is named `{name}`"),
+            format!("name a client of kind `{kind}`"),
+        );
+    }
+    let held_up = |s: &Step| matches!(s, Step::ApfLevel(level) if level.clients.iter().any(|c| c == name));
+    if !has_step(lint, held_up) {
+        let title = format!("no `apfLevel` holds up `{name}`");
+        lint.error(&path, title, format!("add it to the `clients` of an `apfLevel`, as `[{name}]`"));
     }
 }
 

@@ -163,6 +163,16 @@ fn load(lint: &mut Lint<'_>, i: usize, client: &Client, c: &Load) {
         let title = format!("these arrivals are {requests} requests");
         lint.error(&path("arrivals"), title, format!("make it 1 to {MOST_REQUESTS}"));
     }
+    if let LoadRequest::Create { value_bytes } = c.request
+        && !(1..=500_000).contains(&value_bytes)
+    {
+        let title = format!("`valueBytes: {value_bytes}` is out of range");
+        lint.error(
+            &path("request.create.valueBytes"),
+            title,
+            "write 1 to 500000; etcd takes 1.5 MiB at most",
+        );
+    }
     if let LoadRequest::SlowCreate { duration } = c.request {
         span(lint, &path("request.slowCreate.for"), duration, (Span::millis(100), Span::secs(50)));
     }
@@ -177,6 +187,9 @@ fn elector(lint: &mut Lint<'_>, i: usize, client: &Client, c: &LeaderElector) {
     }
     whole_seconds(lint, &path("leaseDuration"), c.lease_duration, LEASE_DURATION);
     span(lint, &path("retryPeriod"), c.retry_period, RETRY);
+    if let Some(after) = c.stands_after {
+        span(lint, &path("standsAfter"), after, (Span::millis(1), Span::secs(30)));
+    }
     if let Some(after) = c.hand_over {
         span(lint, &path("handOver"), after, (Span::secs(1), WAIT.1));
     }
@@ -269,6 +282,21 @@ fn objectives(lint: &mut Lint<'_>) {
                 span(lint, &objective_path(i, objective, "maxLag"), o.max_lag, (Span::millis(100), WAIT.1));
             }
             Objective::NoTwoLeaders(_) => {}
+            Objective::WatchDelivers(o) => {
+                let path = objective_path(i, objective, "within");
+                span(lint, &path, o.within, (Span::millis(1), Span::secs(60)));
+            }
+            Objective::LosesLease(o) => {
+                let path = objective_path(i, objective, "slack");
+                span(lint, &path, o.slack, (Span::millis(1), Span::secs(60)));
+            }
+            Objective::Latency(o) => {
+                span(lint, &objective_path(i, objective, "within"), o.within, WAIT);
+                if !(1..=100).contains(&o.percentile) {
+                    let title = format!("`percentile: {}` is out of range", o.percentile);
+                    lint.error(&objective_path(i, objective, "percentile"), title, "write 1 to 100");
+                }
+            }
             Objective::ApfOutcomes(o) => {
                 let path = |key| objective_path(i, objective, key);
                 span(lint, &path("arrival"), o.arrival, (Span::millis(1), Span::secs(10)));

@@ -15,9 +15,10 @@ use crate::apf::level::{capacity, wait_limit};
 use crate::apf::range::{Outcomes, Restored, Slack, zero_queue, zero_reject};
 use crate::apf::seats::DEFAULT_SERVER_SEATS;
 use crate::apf::version::reject_leaks;
-use crate::check::objectives::ApfOutcomes;
+use crate::check::objectives::{ApfOutcomes, LosesLease};
 use crate::client::spec::{Load, LoadRequest};
 use crate::drill::spec::{Client, Drill, Objective, Step};
+use crate::drill::values::Span;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
 use crate::step::spec::LoadUntil;
 use std::collections::{BTreeMap, BTreeSet};
@@ -190,6 +191,29 @@ impl Case<'_> {
 fn spread(due: &[u64], wait: u64, slack: Slack) -> Vec<u64> {
     let each = wait.saturating_add(slack.arrival).saturating_add(slack.holding);
     (0..due.len() as u64).map(|index| index.saturating_mul(each)).collect()
+}
+
+/// What is expected of a watch that is open already.
+pub const WATCH_GOES_ON: &str = "it goes on: a watch is under flow control until it is initialised, and not any more then (apf_filter.go)";
+
+/// When an elector that is held up loses its Lease, counted from when the level is in force: earliest, latest.
+#[must_use]
+pub fn lease_lost(drill: &Drill, objective: &LosesLease) -> Option<(Duration, Duration)> {
+    let elector = drill.spec.clients.iter().find_map(|client| match client {
+        Client::LeaderElector(elector) if elector.name == objective.client => Some(elector),
+        _ => None,
+    })?;
+    let (deadline, retry) = (elector.renew_deadline.0, elector.retry_period.0);
+    Some((deadline.saturating_sub(retry), deadline.saturating_add(objective.slack.0)))
+}
+
+pub(super) fn loses_lease(drill: &Drill, objective: &LosesLease) -> Option<String> {
+    let (earliest, latest) = lease_lost(drill, objective)?;
+    Some(format!(
+        "it stops leading {} to {} after its level is in force, and not at all where its level lets it through",
+        Span(earliest),
+        Span(latest)
+    ))
 }
 
 /// Alternatives that no count of these predictions could be mistaken for.

@@ -1,0 +1,47 @@
+//! The objective `latency`.
+
+use super::requests::{Kind, fates};
+use crate::check::coverage::cut_short;
+use crate::check::objectives::Latency;
+use crate::check::{Finding, Judge, Verdict};
+use crate::plan::PlannedObjective;
+
+/// Judges it: nearest rank over all requests, those that were not executed at the end.
+#[must_use]
+pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &Latency) -> Finding {
+    let mut finding = judge.finding(planned, "latency");
+    (finding.unit, finding.target) = ("ns".to_owned(), Some(objective.within.as_ns()));
+    let Some(log) = judge.logs.iter().find(|log| log.name() == objective.client) else {
+        finding.reason = format!("{} left no history", objective.client);
+        return finding;
+    };
+    let all = fates(log, judge.input);
+    let mut took: Vec<u64> =
+        all.iter().filter(|request| request.kind == Kind::Ok).map(|r| r.done.since(r.due)).collect();
+    took.sort_unstable();
+    let refused = all.len() - took.len();
+    let rank = (all.len() * usize::from(objective.percentile)).div_ceil(100).max(1);
+    let observed = took.get(rank - 1).copied();
+    let percentile = objective.percentile;
+    finding.reason = match observed {
+        Some(ns) => format!(
+            "{percentile} of 100 requests were answered within {}, {refused} of {} not at all or with a refusal",
+            super::super::figures::human(ns),
+            all.len()
+        ),
+        None => format!("{refused} of {} requests were refused or not answered", all.len()),
+    };
+    let lost = log.planned.spec.is_some() && all.is_empty();
+    let unsure = log
+        .incomplete()
+        .or_else(|| cut_short(&judge.input.plan, judge.boundaries()))
+        .or_else(|| lost.then(|| "nothing was recorded".to_owned()));
+    if let Some(unsure) = unsure {
+        finding.reason = format!("{}; but {unsure}", finding.reason);
+        return finding;
+    }
+    (finding.observed, finding.lower, finding.upper) = (observed, observed, observed);
+    let met = observed.is_some_and(|ns| ns <= objective.within.as_ns());
+    finding.verdict = if met { Verdict::Pass } else { Verdict::Fail };
+    finding
+}

@@ -1,0 +1,87 @@
+//! The objective `watchDelivers`.
+
+use super::in_force;
+use crate::check::coverage::cut_short;
+use crate::check::objectives::WatchDelivers;
+use crate::check::{Finding, Judge, Verdict};
+use crate::clock::MonoNs;
+use crate::history::record::{Event, Op};
+use crate::plan::PlannedObjective;
+use crate::timeline::clients::ClientLog;
+use crate::timeline::writes::Told;
+use std::collections::BTreeMap;
+
+/// Fewer writes than these show nothing.
+const LEAST: usize = 20;
+
+/// Judges it. A watch that was ended, or a write that did not arrive in time, is a miss; each of them counts.
+#[must_use]
+pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &WatchDelivers) -> Finding {
+    let mut finding = judge.finding(planned, "watchDelivers");
+    (finding.unit, finding.target) = ("interruptions".to_owned(), Some(0));
+    let log = judge.logs.iter().find(|log| log.name() == objective.client);
+    let (Some(log), Some((from, to))) = (log, in_force(judge)) else {
+        finding.reason = format!("{} was not seen while its level was in force", objective.client);
+        return finding;
+    };
+    let within = objective.within.as_ns();
+    let due: Vec<(u64, MonoNs)> = judge
+        .timeline
+        .writes
+        .iter()
+        .filter(|write| matches!(write.told, Told::Acked(_)) && write.call >= from)
+        .filter(|write| write.ret.plus(within) <= to)
+        .map(|write| (write.id, write.ret))
+        .collect();
+    let arrived = arrivals(log);
+    let late: Vec<u64> = due
+        .iter()
+        .filter(|(id, ret)| arrived.get(id).is_none_or(|at| *at > ret.plus(within)))
+        .map(|(id, _)| *id)
+        .collect();
+    let ends = interruptions(log, from, to);
+    finding.evidence = ends.iter().map(|index| log.line(*index)).collect();
+    let missed = (late.len() + ends.len()) as u64;
+    finding.reason = format!(
+        "{} of {} writes arrived within {} while the level was in force, the watch was ended or opened {} times",
+        due.len() - late.len(),
+        due.len(),
+        objective.within,
+        ends.len()
+    );
+    let unsure = log
+        .incomplete()
+        .or_else(|| cut_short(&judge.input.plan, judge.boundaries()))
+        .or_else(|| (due.len() < LEAST).then(|| format!("{} writes are too few to tell", due.len())));
+    if let Some(unsure) = unsure {
+        finding.reason = format!("{}; but {unsure}", finding.reason);
+        return finding;
+    }
+    let count = Some(missed);
+    (finding.observed, finding.lower, finding.upper) = (count, count, count);
+    finding.verdict = if missed == 0 { Verdict::Pass } else { Verdict::Fail };
+    finding
+}
+
+/// When each object first arrived.
+fn arrivals(log: &ClientLog) -> BTreeMap<u64, MonoNs> {
+    let mut arrived = BTreeMap::new();
+    for (_, event) in log.events() {
+        if let Event::Put { id, .. } = event.event {
+            arrived.entry(id).or_insert(event.at_ns);
+        }
+    }
+    arrived
+}
+
+/// Records of an end of the watch, or of another one being opened.
+fn interruptions(log: &ClientLog, from: MonoNs, to: MonoNs) -> Vec<usize> {
+    let within = |at: MonoNs| from <= at && at <= to;
+    let ended = log.events().filter(|(_, event)| {
+        within(event.at_ns) && matches!(event.event, Event::Ended { .. } | Event::Error { .. })
+    });
+    let opened = log
+        .ops()
+        .filter(|(_, op)| within(op.call_ns) && matches!(op.op, Op::Watch { .. } | Op::WatchList { .. }));
+    ended.map(|(index, _)| index).chain(opened.map(|(index, _)| index)).collect()
+}
