@@ -173,6 +173,7 @@ impl<'a> Judge<'a> {
             Objective::WatchDelivers(objective) => apf::watch::check(self, planned, objective),
             Objective::LosesLease(objective) => apf::lease::check(self, planned, objective),
             Objective::Latency(objective) => apf::latency::check(self, planned, objective),
+            Objective::RetriesHide(objective) => apf::retries::check(self, planned, objective),
         }
     }
 }
@@ -220,6 +221,7 @@ pub fn kind_of(objective: &Objective) -> &'static str {
         Objective::WatchDelivers(_) => "watchDelivers",
         Objective::LosesLease(_) => "losesLease",
         Objective::Latency(_) => "latency",
+        Objective::RetriesHide(_) => "retriesHide",
     }
 }
 

@@ -178,6 +178,17 @@ impl LosesLease {
     }
 }
 
+/// Whoever asks through a library that retries sees every request succeed, although attempts were refused: at least one
+/// for each request. Shows what retries make of a phase in which others are refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RetriesHide {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Name of a `retryingLoad`.
+    pub client: String,
+}
+
 /// Requests of a load are answered in time, counted from when they were due. What is refused, or not answered, is not
 /// in time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -24,7 +24,7 @@ pub const TARGET: &str = "quakeproof-load";
 /// After which a watch of a load is to end.
 const WATCH_SECONDS: u64 = 2;
 /// From the go to the first request: connections are up, and the first request is as little late as the others.
-const LEAD_NS: u64 = 50_000_000;
+pub(super) const LEAD_NS: u64 = 50_000_000;
 /// A request that is sent later than this after it was due is counted as late.
 const LATE_NS: u64 = 5_000_000;
 
@@ -120,10 +120,9 @@ async fn drive(
     let _ = told.progress.send(LoadProgress::Begun);
     let mut sending =
         Sending { session, setup, load, connections, out: JoinSet::new(), account: Account::default() };
-    if load.arrivals.is_serial() {
-        sending.serially(begin).await?;
-    } else {
-        sending.on_schedule(begin).await?;
+    match load.arrivals.at_a_time() {
+        Some(at_a_time) => sending.in_turns(begin, at_a_time).await?,
+        None => sending.on_schedule(begin).await?,
     }
     let _ = told.progress.send(LoadProgress::Sent);
     sending.collect().await?;
@@ -143,17 +142,21 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    async fn serially(&mut self, begin: MonoNs) -> Result<(), Broken> {
+    async fn in_turns(&mut self, begin: MonoNs, at_a_time: usize) -> Result<(), Broken> {
         let stop = self.session.stop();
         until(self.session.clock(), begin).await;
         for index in 0..self.load.arrivals.offsets(self.setup.seed).len() {
             if stop.is_cancelled() {
                 break;
             }
+            if self.out.len() >= at_a_time
+                && let Some(done) = self.out.join_next().await
+            {
+                self.record(done)?;
+            }
             self.account.scheduled += 1;
             let due = self.session.clock().mono();
             self.send(index, due);
-            self.collect().await?;
         }
         Ok(())
     }
@@ -224,7 +227,7 @@ impl Sending<'_> {
             exchanged.seen.sent_ns.zip(timing.due).is_some_and(|(sent, due)| sent.since(due) > LATE_NS);
         self.account.late += u64::from(late);
         let outcome = outcome(&exchanged);
-        self.session.exchange(timing, Op::Request { asked: self.asked() }, outcome, exchanged.seen)
+        self.session.exchange(timing, Op::Request { asked: self.asked(), of: None }, outcome, exchanged.seen)
     }
 
     fn asked(&self) -> Asked {
@@ -272,7 +275,7 @@ pub fn request(namespace: &str, client: &str, load: &Load, index: usize) -> Outg
     }
 }
 
-fn outcome(exchanged: &Exchanged) -> Outcome {
+pub(super) fn outcome(exchanged: &Exchanged) -> Outcome {
     match (exchanged.failure, exchanged.status) {
         (Some(failure), _) if exchanged.seen.sent_ns.is_none() => {
             Outcome::Failed { status: None, reason: failure.to_string() }

@@ -24,6 +24,7 @@ pub mod pace;
 pub mod pod_creator;
 pub mod recorded_transport;
 pub mod reflector;
+pub mod retrying_load;
 pub mod secret_reader;
 pub mod session;
 pub mod spec;
@@ -56,5 +57,6 @@ pub fn spawn(ctx: ClientContext) -> JoinHandle<()> {
         ClientKind::Deployer => tokio::spawn(deployer::run(ctx)),
         ClientKind::PodCreator => tokio::spawn(pod_creator::run(ctx)),
         ClientKind::Load => tokio::spawn(load::run(ctx)),
+        ClientKind::RetryingLoad => tokio::spawn(retrying_load::run(ctx)),
     }
 }

@@ -93,7 +93,11 @@ pub struct Session {
     signals: UnboundedSender<ClientSignal>,
     stop: CancellationToken,
     next_seq: u64,
+    told_at: MonoNs,
 }
+
+/// Least time between two signals of a load.
+const TOLD_EVERY_NS: u64 = 100_000_000;
 
 impl Session {
     /// Writes the history's first line. When that fails the runner is told and there is no session.
@@ -109,6 +113,7 @@ impl Session {
             signals: ctx.signals,
             stop: ctx.stop,
             next_seq: 0,
+            told_at: MonoNs(0),
         };
         let system = match planned.kind {
             ClientKind::EtcdWatcher | ClientKind::EtcdTruth | ClientKind::LeaseKeeper => "etcd",
@@ -205,6 +210,16 @@ impl Session {
         self.record(timing, op, outcome, Some(exchange))
     }
 
+    /// Of a load's thousands of requests the runner needs to see only that they go on.
+    fn is_told(&mut self, of_load: bool) -> bool {
+        let now = self.clock.mono();
+        let told = !of_load || now.since(self.told_at) >= TOLD_EVERY_NS;
+        if told {
+            self.told_at = now;
+        }
+        told
+    }
+
     fn record(
         &mut self,
         timing: Timing,
@@ -212,6 +227,7 @@ impl Session {
         outcome: Outcome,
         exchange: Option<Exchange>,
     ) -> Result<(), Broken> {
+        let of_load = exchange.is_some();
         let (sample, revision) = match &outcome {
             Outcome::Ok(answer) if answer.wrong_value => {
                 (Sample::Failed("wrong-value".to_owned()), answer.revision)
@@ -237,7 +253,9 @@ impl Session {
             exchange,
         })?;
         self.next_seq += 1;
-        self.tell(sample, timing.call, timing.returned, revision);
+        if self.is_told(of_load) {
+            self.tell(sample, timing.call, timing.returned, revision);
+        }
         Ok(())
     }
 

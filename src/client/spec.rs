@@ -51,6 +51,32 @@ impl Load {
     }
 }
 
+/// A load of GETs that are sent again when they are refused, as a client library does by itself. Every attempt is
+/// recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RetryingLoad {
+    /// kebab-case name, unique in the drill; the client has a user of its own.
+    pub name: String,
+    /// The library.
+    pub like: RetriesLike,
+    /// When requests are due; not `serial`.
+    pub arrivals: Arrivals,
+    /// The API server that is asked, as `kube-apiserver-1`. Default: one after the other, client by client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ComponentId>,
+}
+
+/// Whose retries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RetriesLike {
+    /// client-go, over HTTP/2.
+    ClientGo,
+    /// The kube crate, over HTTP/1.1.
+    Kube,
+}
+
 /// What a load asks for, on objects of the drill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

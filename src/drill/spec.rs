@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use crate::check::objectives::{
-    ApfOutcomes, Latency, Linearizable, LosesLease, NoClientOnLostTimeline, NoTwoLeaders, Rpo, Rto,
-    WatchDelivers,
+    ApfOutcomes, Latency, Linearizable, LosesLease, NoClientOnLostTimeline, NoTwoLeaders, RetriesHide, Rpo,
+    Rto, WatchDelivers,
 };
 pub use crate::client::spec::{
     CasUpdater, Deployer, EtcdWatcher, EventWriter, GetReader, LeaderElector, LeaseKeeper, LedgerWriter,
-    ListReader, Load, PodCreator, Reflector, SecretReader, Watcher,
+    ListReader, Load, PodCreator, Reflector, RetryingLoad, SecretReader, Watcher,
 };
 pub use crate::fault::apf_level::ApfLevel;
 pub use crate::fault::lose_etcd::LoseEtcd;
@@ -286,6 +286,8 @@ pub enum Client {
     PodCreator(PodCreator),
     /// Sends requests at instants that are fixed beforehand.
     Load(Load),
+    /// The same, and sends again what is refused, as client libraries do.
+    RetryingLoad(RetryingLoad),
 }
 
 /// One step of the drill.
@@ -349,4 +351,6 @@ pub enum Objective {
     LosesLease(LosesLease),
     /// Requests of a load are answered in time.
     Latency(Latency),
+    /// Retries hide refusals from whoever asked.
+    RetriesHide(RetriesHide),
 }

@@ -94,6 +94,8 @@ pub enum ClientKind {
     PodCreator,
     /// Requests at instants that are fixed beforehand.
     Load,
+    /// The same, sent again when they are refused.
+    RetryingLoad,
 }
 
 /// What is done to an etcd lease.
@@ -186,6 +188,16 @@ pub struct Exchange {
     /// `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u64>,
+}
+
+/// One attempt at a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// Number of the request within the load.
+    pub request: u64,
+    /// 0 for the first attempt.
+    pub number: u64,
 }
 
 /// What a load asks for.
@@ -322,6 +334,9 @@ pub enum Op {
     Request {
         /// For what.
         asked: Asked,
+        /// Which attempt at which request, of a load that retries.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<Attempt>,
     },
     /// GET of the ReplicaSet that Deployment `id` names, or once named.
     Owned {

@@ -25,7 +25,7 @@ pub enum Arrivals {
     Ramp(Ramp),
     /// All of them at once, once or several times.
     Burst(Burst),
-    /// Each one once the one before it is answered: a closed loop.
+    /// Each one once one before it is answered: a closed loop.
     Serial(Serial),
 }
 
@@ -34,8 +34,18 @@ pub enum Arrivals {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Serial {
     /// Requests in all.
-    #[schemars(range(min = 1, max = 100_000))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub requests: u32,
+    /// So many at a time.
+    #[serde(default = "Serial::one")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub at_a_time: u32,
+}
+
+impl Serial {
+    fn one() -> u32 {
+        1
+    }
 }
 
 /// One rate for a while.
@@ -124,10 +134,14 @@ impl Arrivals {
         count.ceil() as u64
     }
 
-    /// Whether each request waits for the answer to the one before it.
+    /// How many requests are out at a time in a closed loop, in which each one waits for the answer to another;
+    /// `None`: the loop is open.
     #[must_use]
-    pub fn is_serial(&self) -> bool {
-        matches!(self, Arrivals::Serial(_))
+    pub fn at_a_time(&self) -> Option<usize> {
+        match self {
+            Arrivals::Serial(s) => Some(s.at_a_time as usize),
+            _ => None,
+        }
     }
 
     /// From the first request to the end of the load.

@@ -60,6 +60,9 @@ pub(super) fn clients(drill: &Drill, components: &[PlannedComponent]) -> Vec<Pla
             Client::EventWriter(c) => (ClientKind::EventWriter, api_server(), Some(c.every.0)),
             Client::Deployer(c) => (ClientKind::Deployer, api_server(), Some(c.every.0)),
             Client::PodCreator(c) => (ClientKind::PodCreator, api_server(), Some(c.every.0)),
+            Client::RetryingLoad(c) => {
+                (ClientKind::RetryingLoad, c.server.clone().unwrap_or_else(api_server), None)
+            }
             Client::Load(c) => (ClientKind::Load, c.server.clone().unwrap_or_else(api_server), None),
         };
         planned.push(PlannedClient {
@@ -71,7 +74,9 @@ pub(super) fn clients(drill: &Drill, components: &[PlannedComponent]) -> Vec<Pla
             every_ns: every.map(nanos),
             minimum: match kind {
                 // Begins with its step; its own checker counts what it did.
-                ClientKind::Load => MinimumOperations { before: 0, during: 0, after: 0 },
+                ClientKind::Load | ClientKind::RetryingLoad => {
+                    MinimumOperations { before: 0, during: 0, after: 0 }
+                }
                 _ => every.map_or_else(|| windows.watching(written_every), |e| windows.paced(e)),
             },
         });
@@ -129,7 +134,8 @@ fn needs_truth(drill: &Drill) -> bool {
         | Objective::ApfOutcomes(_)
         | Objective::WatchDelivers(_)
         | Objective::LosesLease(_)
-        | Objective::Latency(_) => false,
+        | Objective::Latency(_)
+        | Objective::RetriesHide(_) => false,
     };
     spec.steps.iter().any(step)
         || spec.objectives.iter().any(objective)

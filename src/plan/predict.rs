@@ -324,6 +324,7 @@ pub(super) fn objectives(
             Objective::WatchDelivers(_) => Some(flow::WATCH_GOES_ON.to_owned()),
             Objective::LosesLease(o) => flow::loses_lease(drill, o),
             Objective::Latency(_) => None,
+            Objective::RetriesHide(_) => Some(flow::RETRIES_HIDE.to_owned()),
         },
     };
     drill.spec.objectives.iter().map(planned).collect()

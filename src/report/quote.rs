@@ -98,7 +98,10 @@ fn asked(op: &Op) -> String {
         Op::Elect { candidate, lease, action } => format!("{candidate}: {} lease {lease}", word(action)),
         Op::Make { what, id } => format!("create {} {id}", word(what)),
         Op::Look { what, id } => format!("GET {} {id}", word(what)),
-        Op::Request { asked } => format!("{} of a load", word(asked)),
+        Op::Request { asked, of: None } => format!("{} of a load", word(asked)),
+        Op::Request { asked, of: Some(attempt) } => {
+            format!("{} {}, attempt {}", word(asked), attempt.request, attempt.number + 1)
+        }
         Op::Owned { id, name } => format!("GET ReplicaSet {name} of deployment {id}"),
     }
 }

@@ -76,7 +76,8 @@ pub fn start(
             Recorder::create(run_dir, &planned.name, Arc::clone(clock), journalist.anchors.clone()).map_err(
                 |source| ProviderError::Io { what: format!("history of `{}`", planned.name), source },
             )?;
-        let load = (planned.kind == ClientKind::Load).then(|| {
+        let is_load = matches!(planned.kind, ClientKind::Load | ClientKind::RetryingLoad);
+        let load = is_load.then(|| {
             let (gate, told) = load::gate();
             clients.loads.insert(planned.name.clone(), gate);
             told

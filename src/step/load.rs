@@ -8,11 +8,12 @@ use super::{StepContext, StepError};
 use crate::agent::api::ApiAccess;
 use crate::apf::metrics::{self, LevelMetrics, SchemaMetrics};
 use crate::client::connection::{Connector, Protocol};
-use crate::client::load::{LoadProgress, TARGET, request, spec_of};
+use crate::client::load::{LoadProgress, TARGET};
 use crate::drill::spec::Step;
 use crate::fault::apf_level::{ApfLevel, LEVELS, SCHEMAS};
 use crate::journal::entry::Fact;
 use crate::load::connections::Connections;
+use crate::load::exchange::Outgoing;
 use crate::plan::PlannedClient;
 use crate::provider::component::{ComponentId, Role};
 use crate::runner::clients::CLIENT_GROUP;
@@ -20,9 +21,10 @@ use hyper::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A probe of a level that lets nothing through waits a quarter of this at most.
-const PROBE_TIMEOUT: crate::drill::values::Span = crate::drill::values::Span::secs(2);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) async fn execute(step: &RunLoad, ctx: &mut StepContext) -> Result<(), StepError> {
     let waiting: Vec<String> = step
@@ -119,20 +121,19 @@ async fn names(ctx: &StepContext) -> Result<(), StepError> {
 async fn probe(name: &str, ctx: &StepContext) -> Result<(), StepError> {
     let failed = |why: String| StepError::NotSeen(format!("client `{name}` can't show where it goes: {why}"));
     let planned = planned(name, ctx).ok_or_else(|| failed("the plan has no such client".to_owned()))?;
-    let spec = spec_of(planned).ok_or_else(|| failed("it is no load".to_owned()))?;
     let endpoint = ctx.cluster.endpoint(&planned.target).map_err(|e| failed(e.to_string()))?;
     let identity =
         ctx.cluster.identity(&planned.identity, &[CLIENT_GROUP]).map_err(|e| failed(e.to_string()))?;
     let connector = Connector::new(ctx.cluster.dialer(), &endpoint, &identity, Protocol::Http1)
         .map_err(|e| failed(e.to_string()))?;
-    let one = crate::client::spec::Load {
-        request: crate::client::spec::LoadRequest::Get {},
-        timeout: Some(PROBE_TIMEOUT),
-        ..spec.clone()
-    };
+    let path = format!(
+        "/api/v1/namespaces/{}/configmaps/{TARGET}?timeout={}ms",
+        ctx.namespace,
+        PROBE_TIMEOUT.as_millis()
+    );
     let call_ns = ctx.clock.mono();
     let connection = Connections::new(connector, Protocol::Http1, 1, Arc::clone(&ctx.clock));
-    let exchanged = connection.exchange(request(&ctx.namespace, name, &one, 0)).await;
+    let exchanged = connection.exchange(Outgoing::get(path)).await;
     let return_ns = ctx.clock.mono();
     let Some(status) = exchanged.status else {
         return Err(failed(exchanged.failure.map_or_else(String::new, |f| f.to_string())));

@@ -1,11 +1,10 @@
 //! What API servers counted, held against what clients recorded, and whether anybody else changed the level.
 
-use super::requests::{Levels, drill_levels, facts};
+use super::requests::{Levels, drill_levels, facts, is_load};
 use super::servers::{Reading, readings};
 use crate::apf::answer::Class;
 use crate::apf::metrics::{Difference, Recorded, SchemaMetrics, differences};
 use crate::clock::MonoNs;
-use crate::history::record::ClientKind;
 use crate::journal::entry::Fact;
 use crate::provider::component::ComponentId;
 use crate::timeline::EvidenceInput;
@@ -55,7 +54,7 @@ fn recorded(
 ) -> Recorded {
     let within = |at: MonoNs| from <= at && at <= to;
     let mut recorded = Recorded::default();
-    for log in logs.iter().filter(|log| log.kind() == ClientKind::Load && log.planned.target == *server) {
+    for log in logs.iter().filter(|log| is_load(log) && log.planned.target == *server) {
         let meant = super::requests::level_of(log, input).is_some_and(|l| l.name == level);
         for (_, op) in log.ops().filter(|(_, op)| within(op.call_ns)) {
             match op.exchange.as_ref().and_then(|exchange| exchange.class) {

@@ -9,7 +9,6 @@ use crate::check::Judge;
 use crate::client::load::spec_of;
 use crate::clock::MonoNs;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
-use crate::history::record::ClientKind;
 use crate::provider::component::{ComponentId, Role};
 use crate::timeline::clients::ClientLog;
 use schemars::JsonSchema;
@@ -208,7 +207,7 @@ pub fn apf(judge: &Judge) -> Vec<ApfFacts> {
 fn of_level(judge: &Judge, level: &ApfLevel) -> ApfFacts {
     let input = judge.input;
     let levels = Levels::of(input);
-    let loads: Vec<&ClientLog> = judge.logs.iter().filter(|log| log.kind() == ClientKind::Load).collect();
+    let loads: Vec<&ClientLog> = judge.logs.iter().filter(|log| requests::is_load(log)).collect();
     let (own, others): (Vec<&ClientLog>, Vec<&ClientLog>) =
         loads.into_iter().partition(|log| level_of(log, input).is_some_and(|l| l.name == level.name));
     let control = others.iter().filter(|log| level_of(log, input).is_none()).map(|log| counts(log, input));

@@ -6,6 +6,7 @@ pub mod facts;
 pub mod latency;
 pub mod lease;
 pub mod requests;
+pub mod retries;
 mod servers;
 pub mod watch;
 

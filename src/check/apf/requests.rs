@@ -6,7 +6,7 @@ use crate::client::load::spec_of;
 use crate::clock::MonoNs;
 use crate::drill::spec::Step;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
-use crate::history::record::OpRecord;
+use crate::history::record::{ClientKind, OpRecord};
 use crate::journal::entry::{Fact, JournalEvent};
 use crate::plan::FlowPrediction;
 use crate::plan::predict::flow::{self, REQUEST_TIMEOUT};
@@ -121,6 +121,12 @@ pub fn counts(log: &ClientLog, input: &EvidenceInput) -> Counts {
 /// The level that the drill meant a load for.
 pub(super) fn level_of<'a>(log: &ClientLog, input: &'a EvidenceInput) -> Option<&'a ApfLevel> {
     flow::level_of(&input.plan.drill, log.name()).map(|(_, level)| level)
+}
+
+/// Whether a client sends the requests of a load, with retries or without.
+#[must_use]
+pub fn is_load(log: &ClientLog) -> bool {
+    matches!(log.kind(), ClientKind::Load | ClientKind::RetryingLoad)
 }
 
 /// What became of one request of a load.

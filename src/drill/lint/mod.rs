@@ -64,6 +64,7 @@ pub(crate) fn client_key(client: &Client) -> &'static str {
         Client::Deployer(_) => "deployer",
         Client::PodCreator(_) => "podCreator",
         Client::Load(_) => "load",
+        Client::RetryingLoad(_) => "retryingLoad",
     }
 }
 
@@ -84,6 +85,7 @@ pub(crate) fn client_name(client: &Client) -> &str {
         Client::Deployer(c) => &c.name,
         Client::PodCreator(c) => &c.name,
         Client::Load(c) => &c.name,
+        Client::RetryingLoad(c) => &c.name,
     }
 }
 
@@ -99,6 +101,7 @@ pub(crate) fn objective_key(objective: &Objective) -> &'static str {
         Objective::WatchDelivers(_) => "watchDelivers",
         Objective::LosesLease(_) => "losesLease",
         Objective::Latency(_) => "latency",
+        Objective::RetriesHide(_) => "retriesHide",
     }
 }
 
@@ -114,6 +117,7 @@ pub(crate) fn objective_name(objective: &Objective) -> &str {
         Objective::WatchDelivers(o) => &o.name,
         Objective::LosesLease(o) => &o.name,
         Objective::Latency(o) => &o.name,
+        Objective::RetriesHide(o) => &o.name,
     }
 }
 

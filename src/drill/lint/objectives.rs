@@ -30,6 +30,10 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                 let elects = |c: &Client| matches!(c, Client::LeaderElector(e) if e.name == o.client);
                 one_of(lint, i, objective, has(lint, elects), "leaderElector", &o.client);
             }
+            Objective::RetriesHide(o) => {
+                let retries = |c: &Client| matches!(c, Client::RetryingLoad(r) if r.name == o.client);
+                one_of(lint, i, objective, has(lint, retries), "retryingLoad", &o.client);
+            }
             Objective::Latency(o) => {
                 loads(lint, &objective_path(i, objective, "client"), std::slice::from_ref(&o.client));
             }
@@ -200,6 +204,7 @@ pub(super) fn loads(lint: &mut Lint<'_>, path: &str, names: &[String]) {
         .iter()
         .filter_map(|client| match client {
             Client::Load(load) => Some(load.name.as_str()),
+            Client::RetryingLoad(load) if path.starts_with("spec.steps") => Some(load.name.as_str()),
             _ => None,
         })
         .collect();

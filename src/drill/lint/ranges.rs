@@ -7,6 +7,7 @@ use super::{Lint, client_path, condition_key, objective_path, step_path};
 use crate::client::spec::LoadRequest;
 use crate::drill::spec::Objective;
 use crate::fault::apf_level::LimitResponse;
+use crate::load::arrivals::Arrivals;
 
 /// Shortest lease: a shorter one would lapse while a healthy runner renews it.
 const DEAD_MAN: (Span, Span) = (Span::secs(5), Span::secs(600));
@@ -141,7 +142,26 @@ fn clients(lint: &mut Lint<'_>) {
             Client::Deployer(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
             Client::PodCreator(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
             Client::Load(c) => load(lint, i, client, c),
+            Client::RetryingLoad(c) => {
+                let path = client_path(i, client, "arrivals");
+                arrivals(lint, &path, c.arrivals);
+                if c.arrivals.at_a_time().is_some() {
+                    lint.error(
+                        &path,
+                        "a load that retries has no closed loop",
+                        "write `burst` or `constant`",
+                    );
+                }
+            }
         }
+    }
+}
+
+fn arrivals(lint: &mut Lint<'_>, path: &str, arrivals: Arrivals) {
+    let requests = arrivals.count_at_most();
+    if requests == 0 || requests > MOST_REQUESTS {
+        let title = format!("these arrivals are {requests} requests");
+        lint.error(path, title, format!("make it 1 to {MOST_REQUESTS}"));
     }
 }
 
@@ -158,11 +178,7 @@ fn load(lint: &mut Lint<'_>, i: usize, client: &Client, c: &Load) {
         // API servers take only what is below their own request timeout, 60 s by default.
         span(lint, &path("timeout"), timeout, (Span::millis(100), Span::secs(59)));
     }
-    let requests = c.arrivals.count_at_most();
-    if requests == 0 || requests > MOST_REQUESTS {
-        let title = format!("these arrivals are {requests} requests");
-        lint.error(&path("arrivals"), title, format!("make it 1 to {MOST_REQUESTS}"));
-    }
+    arrivals(lint, &path("arrivals"), c.arrivals);
     if let LoadRequest::Create { value_bytes } = c.request
         && !(1..=500_000).contains(&value_bytes)
     {
@@ -281,7 +297,7 @@ fn objectives(lint: &mut Lint<'_>) {
                 span(lint, &objective_path(i, objective, "settle"), o.settle, (Span::millis(0), WAIT.1));
                 span(lint, &objective_path(i, objective, "maxLag"), o.max_lag, (Span::millis(100), WAIT.1));
             }
-            Objective::NoTwoLeaders(_) => {}
+            Objective::NoTwoLeaders(_) | Objective::RetriesHide(_) => {}
             Objective::WatchDelivers(o) => {
                 let path = objective_path(i, objective, "within");
                 span(lint, &path, o.within, (Span::millis(1), Span::secs(60)));

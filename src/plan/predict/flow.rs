@@ -99,7 +99,7 @@ pub fn level_of<'a>(drill: &'a Drill, client: &str) -> Option<(usize, &'a ApfLev
 fn restored(drill: &Drill, at: usize, level: &ApfLevel, load: &Load, due: &[u64]) -> Option<Restored> {
     let steps = &drill.spec.steps;
     let Step::Load(begun) = &steps[at] else { return None };
-    if begun.until != LoadUntil::Sent || load.arrivals.is_serial() {
+    if begun.until != LoadUntil::Sent || load.arrivals.at_a_time().is_some() {
         return None;
     }
     let change = steps[at..]
@@ -165,7 +165,7 @@ impl Case<'_> {
                 let room = capacity(q.hand_size as usize, q.queue_length_limit as usize) as u64;
                 let wait = wait_limit(self.load.timeout.map(|t| t.0), REQUEST_TIMEOUT);
                 let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-                if self.load.arrivals.is_serial() {
+                if self.load.arrivals.at_a_time().is_some() {
                     // One waits, alone, until its time is over.
                     return zero_queue(room, wait, &spread(self.due, wait, self.slack), None, self.slack);
                 }
@@ -175,7 +175,9 @@ impl Case<'_> {
                 Outcomes::all_limited(self.total)
             }
             LimitResponse::Reject {} if !leaks => Outcomes::all_limited(self.total),
-            LimitResponse::Reject {} if self.load.arrivals.is_serial() => Outcomes::all_executed(self.total),
+            LimitResponse::Reject {} if self.load.arrivals.at_a_time().is_some() => {
+                Outcomes::all_executed(self.total)
+            }
             LimitResponse::Reject {} => {
                 let least = match self.load.request {
                     LoadRequest::SlowCreate { duration } => duration.as_ns(),
@@ -195,6 +197,9 @@ fn spread(due: &[u64], wait: u64, slack: Slack) -> Vec<u64> {
 
 /// What is expected of a watch that is open already.
 pub const WATCH_GOES_ON: &str = "it goes on: a watch is under flow control until it is initialised, and not any more then (apf_filter.go)";
+
+/// What is expected of a library that retries while its level is held and let go later.
+pub const RETRIES_HIDE: &str = "every request succeeds for whoever asked, after one refused attempt or more; without                                 retries each would be refused (client-go rest/with_retry.go, kube server_retry)";
 
 /// When an elector that is held up loses its Lease, counted from when the level is in force: earliest, latest.
 #[must_use]
