@@ -19,8 +19,8 @@ use tabled::settings::Style;
 
 /// Compare runs of a drill with other runs of it, as before and after an upgrade; opens no connection
 ///
-/// Every run is verified and judged anew first. Then B is held against A: the verdict of each objective, its figure
-/// with its bounds, the requests, seats and leaks of each priority level, and whether predictions came true.
+/// Every run is verified and judged anew first. Then B is held against A: how it ended, the verdict of each objective,
+/// its figure with its bounds, the requests, seats and leaks of each priority level, and whether predictions came true.
 /// Recovery times and lost time differ only when their bounds have nothing in common; of several runs a side, when
 /// that holds for all of them. A count that is as predicted on both sides is not told apart, and neither is
 /// anything that is inconclusive. What is better on B is shown, and is as good as the same.
@@ -105,12 +105,13 @@ fn judged_anew(wanted: &str, state: &StateDir) -> Result<Run, (ExitCode, String)
     let verified = verify(&dir, &judge(), None).map_err(|e| usage(&e))?;
     if let Some(first) = &verified.first_difference {
         let dir = dir.display();
-        let first = first.replace("\n  hint:", "; hint:");
+        let first = terminal(&first.replace("\n  hint:", "; hint:")).into_owned();
         let hint = format!("`quakeproof verify {dir}` shows every check");
         return Err((ExitCode::Invalid, format!("{dir} does not verify: {first}\n  hint: {hint}")));
     }
     if let Some(opinion) = &verified.other_opinion {
-        say(&format!("{}: judged by {}, judged anew by {}", dir.display(), opinion.judge, opinion.ours));
+        let theirs = terminal(&opinion.judge);
+        say(&format!("{}: judged by {theirs}, judged anew by {}", dir.display(), opinion.ours));
     }
     let input = load(&dir).map_err(|e| (ExitCode::Invalid, e.to_string()))?;
     Ok(Run::of(&input))

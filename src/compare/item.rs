@@ -66,9 +66,9 @@ impl Value {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Item {
-    /// `objective`, `level` or `prediction`.
+    /// `run`, `objective`, `level` or `prediction`.
     pub area: &'static str,
-    /// What it is about: an objective, a level with a load or server, a client.
+    /// What it is about: the run, an objective, a level with a load or server, a client.
     pub subject: String,
     /// What of it.
     pub what: String,

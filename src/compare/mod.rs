@@ -5,6 +5,7 @@
 //! figure in common, a verdict, a count that left its prediction. The rest is not distinguishable, and unknown
 //! is never the same.
 
+mod ended;
 mod flow;
 mod interval;
 mod item;
@@ -21,6 +22,7 @@ pub use run::{Head, Run};
 pub use sides::Sides;
 
 use crate::report::JUDGE;
+use crate::report::escape::terminal;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -71,9 +73,11 @@ pub struct DifferentDrills(String);
 /// [`DifferentDrills`] when not all runs are of drills of one name.
 pub fn compare(runs: &Sides<Run>) -> Result<Comparison, DifferentDrills> {
     let drill = only_drill(runs)?;
-    let mut items = objectives::items(runs);
-    let decided = objectives::decided(&items);
-    items.extend(flow::items(runs, &decided));
+    let objectives = objectives::items(runs);
+    let levels = flow::items(runs, &objectives::decided(&objectives));
+    let mut items = vec![ended::item(runs)];
+    items.extend(objectives);
+    items.extend(levels);
     items.extend(predictions::items(runs));
     let (overall, reason) = sum_up(&items);
     let heads = |runs: &[Run]| runs.iter().map(|run| run.head.clone()).collect();
@@ -94,7 +98,7 @@ fn only_drill(runs: &Sides<Run>) -> Result<String, DifferentDrills> {
     match names.first() {
         Some(name) if names.len() == 1 => Ok((*name).to_owned()),
         _ => {
-            let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", terminal(name))).collect();
             Err(DifferentDrills(quoted.join(", ")))
         }
     }
@@ -123,8 +127,8 @@ fn sum_up(items: &[Item]) -> (Overall, String) {
     let of = |outcome: Outcome| items.iter().filter(move |item| item.outcome == outcome);
     let count = |outcome: Outcome| of(outcome).count();
     let total = items.len();
-    if total == 0 {
-        return (Overall::NotDistinguishable, "there is nothing to compare".to_owned());
+    if items.iter().all(|item| item.area == ended::AREA) {
+        return (Overall::NotDistinguishable, "the drill promises nothing that could be compared".to_owned());
     }
     let words = [Outcome::Better, Outcome::Changed, Outcome::NotDistinguishable, Outcome::Same]
         .map(|outcome| (count(outcome), outcome.word()));
