@@ -12,6 +12,7 @@ pub mod check;
 pub mod cli;
 pub mod client;
 pub mod clock;
+pub mod compare;
 pub mod digest;
 pub mod drill;
 pub mod durable;

@@ -3,6 +3,7 @@
 pub mod abort;
 pub mod check;
 pub mod cluster;
+pub mod compare;
 pub mod doctor;
 mod environment;
 pub mod findings;
@@ -29,8 +30,9 @@ use std::path::Path;
 /// Chaos and disaster-recovery drills for Kubernetes, with evidence that can be verified offline.
 ///
 /// Exit codes of every command: 0 done, 3 wrong usage or a bad file, 5 refused before anything was
-/// harmed, 70 a bug in quakeproof. Of those that judge: 1 an objective missed, 2 inconclusive, 4 something is
-/// left faulted, 6 invalid evidence, 130 interrupted. `quakeproof <COMMAND> --help` has the details.
+/// harmed, 70 a bug in quakeproof. Of those that judge: 1 an objective missed or a run worse than another,
+/// 2 inconclusive, 4 something is left faulted, 6 invalid evidence, 130 interrupted.
+/// `quakeproof <COMMAND> --help` has the details.
 #[derive(Debug, Parser)]
 #[command(name = "quakeproof", version, arg_required_else_help = true)]
 struct Cli {
@@ -50,6 +52,7 @@ enum Command {
     Show(show::ShowArgs),
     Report(report::ReportArgs),
     Verify(verify::VerifyArgs),
+    Compare(compare::CompareArgs),
     Snapshot(snapshot::SnapshotArgs),
     Findings(findings::Args),
     Keygen(keygen::Args),
@@ -156,6 +159,7 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Show(args) => Ok(show::run(&args, &environment::state_for(&args.run)?)),
         Command::Report(args) => Ok(report::run(&args, &environment::state_for(&args.run)?)),
         Command::Verify(args) => Ok(verify::run(&args, &environment::state_for(&args.run)?)),
+        Command::Compare(args) => Ok(compare::run(&args, &environment::state_for(args.wanted())?)),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Cluster(args) => {
             let state = environment::state_dir()?;
