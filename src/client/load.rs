@@ -2,9 +2,9 @@
 
 use super::connection::{Connector, Protocol};
 use super::context::ClientContext;
-use super::session::{Broken, Session, Setup, Timing};
+use super::session::{Broken, STOP_GRACE, Session, Setup, Timing};
 use super::spec::{Load, LoadProtocol, LoadRequest};
-use crate::clock::MonoNs;
+use crate::clock::{Clock, MonoNs};
 use crate::drill::spec::Client;
 use crate::history::record::{Answer, Asked, Op, Outcome};
 use crate::load::connections::Connections;
@@ -13,10 +13,11 @@ use crate::load::pacer::{Account, until};
 use crate::plan::PlannedClient;
 use hyper::Method;
 use hyper::body::Bytes;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// ConfigMap that loads read; a `load` step makes it.
@@ -81,102 +82,119 @@ pub async fn run(mut ctx: ClientContext) {
     let told = ctx.load.take();
     if let Some((mut session, setup)) = Session::open(ctx) {
         let end = match (spec_of(&setup.planned).cloned(), told) {
-            (Some(load), Some(told)) => drive(&mut session, &setup, &load, &told).await,
+            (Some(load), Some(told)) => drive(&mut session, setup, load, told).await,
             _ => Err(Broken::Unpaced(setup.planned.name.clone())),
         };
         session.close(end);
     }
 }
 
-/// Connections of a load client.
-///
-/// # Errors
-/// When a certificate can't be read.
-pub fn connections(setup: &Setup, load: &Load, session: &Session) -> Result<Arc<Connections>, Broken> {
+async fn drive(session: &mut Session, setup: Setup, load: Load, told: LoadTold) -> Result<Account, Broken> {
+    let stop = session.stop();
+    tokio::select! {
+        () = stop.cancelled() => return Ok(Account::default()),
+        () = told.go.cancelled() => {}
+    }
     let protocol = match load.protocol {
         LoadProtocol::Http1 => Protocol::Http1,
         LoadProtocol::Http2 => Protocol::Http2,
     };
     let connector = Connector::new(setup.dialer.clone(), &setup.endpoint, &setup.identity, protocol)?;
     let count = load.connections as usize;
-    Ok(Arc::new(Connections::new(connector, protocol, count, session.shared_clock())))
+    let connections = Arc::new(Connections::new(connector, protocol, count, session.shared_clock()));
+    let (done, mut answered) = mpsc::unbounded_channel();
+    let asked = asked(load.request);
+    let clock = session.shared_clock();
+    let sending = Sending {
+        setup,
+        load,
+        connections,
+        clock,
+        stop,
+        done,
+        out: JoinSet::new(),
+        account: Account::default(),
+    };
+    let sending = apart(sending.run(told));
+    // Ends when the sender is gone, with everything that it told.
+    while let Some((timing, exchanged)) = answered.recv().await {
+        let outcome = outcome(&exchanged);
+        session.exchange(timing, Op::Request { asked, of: None }, outcome, exchanged.seen)?;
+    }
+    Ok(sending.await.ok().flatten().unwrap_or_default())
 }
 
-async fn drive(
-    session: &mut Session,
-    setup: &Setup,
-    load: &Load,
-    told: &LoadTold,
-) -> Result<Account, Broken> {
-    let stop = session.stop();
-    tokio::select! {
-        () = stop.cancelled() => return Ok(Account::default()),
-        () = told.go.cancelled() => {}
-    }
-    let connections = connections(setup, load, session)?;
-    // What can't be opened now is tried again by the request that needs it, and recorded there.
-    let _ = connections.open_all().await;
-    let begin = session.clock().mono().plus(LEAD_NS);
-    let _ = told.progress.send(LoadProgress::Begun);
-    let mut sending =
-        Sending { session, setup, load, connections, out: JoinSet::new(), account: Account::default() };
-    match load.arrivals.at_a_time() {
-        Some(at_a_time) => sending.in_turns(begin, at_a_time).await?,
-        None => sending.on_schedule(begin).await?,
-    }
-    let _ = told.progress.send(LoadProgress::Sent);
-    sending.collect().await?;
-    let _ = told.progress.send(LoadProgress::Answered);
-    Ok(sending.account)
+/// Runs on a thread of its own, where nothing that waits, for a disk above all, keeps a request from being sent in
+/// time; `None` when there can be no such thread.
+fn apart<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> JoinHandle<Option<T>> {
+    tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        Some(runtime.block_on(work))
+    })
 }
 
 type Done = (Timing, Exchanged);
 
-struct Sending<'a> {
-    session: &'a mut Session,
-    setup: &'a Setup,
-    load: &'a Load,
+/// What sends. It only tells of what came back; the session records it elsewhere.
+struct Sending {
+    setup: Setup,
+    load: Load,
     connections: Arc<Connections>,
+    clock: Arc<dyn Clock>,
+    stop: CancellationToken,
+    done: mpsc::UnboundedSender<Done>,
     out: JoinSet<Done>,
     account: Account,
 }
 
-impl Sending<'_> {
-    async fn in_turns(&mut self, begin: MonoNs, at_a_time: usize) -> Result<(), Broken> {
-        let stop = self.session.stop();
-        until(self.session.clock(), begin).await;
+impl Sending {
+    async fn run(mut self, told: LoadTold) -> Account {
+        // What can't be opened now is tried again by the request that needs it, and recorded there.
+        let _ = self.connections.open_all().await;
+        let begin = self.clock.mono().plus(LEAD_NS);
+        let _ = told.progress.send(LoadProgress::Begun);
+        match self.load.arrivals.at_a_time() {
+            Some(at_a_time) => self.in_turns(begin, at_a_time).await,
+            None => self.on_schedule(begin).await,
+        }
+        let _ = told.progress.send(LoadProgress::Sent);
+        self.collect().await;
+        let _ = told.progress.send(LoadProgress::Answered);
+        self.account
+    }
+
+    async fn in_turns(&mut self, begin: MonoNs, at_a_time: usize) {
+        until(&*self.clock, begin).await;
         for index in 0..self.load.arrivals.offsets(self.setup.seed).len() {
-            if stop.is_cancelled() {
+            if self.stop.is_cancelled() {
                 break;
             }
             if self.out.len() >= at_a_time
                 && let Some(done) = self.out.join_next().await
             {
-                self.record(done)?;
+                self.tell(done);
             }
             self.account.scheduled += 1;
-            let due = self.session.clock().mono();
-            self.send(index, due);
+            self.send(index, self.clock.mono());
         }
-        Ok(())
     }
 
-    async fn on_schedule(&mut self, begin: MonoNs) -> Result<(), Broken> {
-        let (stop, clock) = (self.session.stop(), self.session.shared_clock());
+    async fn on_schedule(&mut self, begin: MonoNs) {
+        let (stop, clock) = (self.stop.clone(), Arc::clone(&self.clock));
         for (index, offset) in self.load.arrivals.offsets(self.setup.seed).into_iter().enumerate() {
             let due = begin.plus(offset);
             loop {
                 tokio::select! {
                     biased;
-                    () = stop.cancelled() => return Ok(()),
+                    () = stop.cancelled() => return,
                     () = until(&*clock, due) => break,
-                    Some(done) = self.out.join_next() => self.record(done)?,
+                    Some(done) = self.out.join_next() => self.tell(done),
                 }
             }
             self.account.scheduled += 1;
             // Answers that are there already make room.
             while let Some(done) = self.out.try_join_next() {
-                self.record(done)?;
+                self.tell(done);
             }
             if self.out.len() >= self.load.in_flight as usize {
                 self.account.lost += 1;
@@ -184,12 +202,11 @@ impl Sending<'_> {
                 self.send(index, due);
             }
         }
-        Ok(())
     }
 
     fn send(&mut self, index: usize, due: MonoNs) {
-        let outgoing = self.outgoing(index);
-        let (connections, clock) = (Arc::clone(&self.connections), self.session.shared_clock());
+        let outgoing = request(&self.setup.namespace, &self.setup.planned.name, &self.load, index);
+        let (connections, clock) = (Arc::clone(&self.connections), Arc::clone(&self.clock));
         self.out.spawn(async move {
             let call = clock.mono();
             let exchanged = connections.exchange(outgoing).await;
@@ -197,51 +214,47 @@ impl Sending<'_> {
         });
     }
 
-    /// Waits for everything that is out; what does not come once the client was told to end is recorded as unknown.
-    async fn collect(&mut self) -> Result<(), Broken> {
-        let stop = self.session.stop();
+    /// Waits for everything that is out. What does not come once the client was told to end is given up: those
+    /// requests were sent, and their number is what is missing from the account.
+    async fn collect(&mut self) {
+        let stop = self.stop.clone();
         loop {
             let next = tokio::select! {
                 biased;
                 next = self.out.join_next() => next,
-                () = async { stop.cancelled().await; tokio::time::sleep(super::session::STOP_GRACE).await } => {
-                    // Requests that are dropped here were sent; their number is what is missing from the account.
+                () = async { stop.cancelled().await; tokio::time::sleep(STOP_GRACE).await } => {
                     self.account.lost += self.out.len() as u64;
                     self.out.abort_all();
-                    return Ok(());
+                    return;
                 }
             };
             match next {
-                Some(done) => self.record(done)?,
-                None => return Ok(()),
+                Some(done) => self.tell(done),
+                None => return,
             }
         }
     }
 
-    fn record(&mut self, done: Result<Done, tokio::task::JoinError>) -> Result<(), Broken> {
+    fn tell(&mut self, done: Result<Done, JoinError>) {
         let Ok((timing, exchanged)) = done else {
             self.account.lost += 1;
-            return Ok(());
+            return;
         };
         let late =
             exchanged.seen.sent_ns.zip(timing.due).is_some_and(|(sent, due)| sent.since(due) > LATE_NS);
         self.account.late += u64::from(late);
-        let outcome = outcome(&exchanged);
-        self.session.exchange(timing, Op::Request { asked: self.asked(), of: None }, outcome, exchanged.seen)
+        // Nobody listens only when the history can't be written any more.
+        let _ = self.done.send((timing, exchanged));
     }
+}
 
-    fn asked(&self) -> Asked {
-        match self.load.request {
-            LoadRequest::Get {} => Asked::Get,
-            LoadRequest::List {} => Asked::List,
-            LoadRequest::Watch {} => Asked::Watch,
-            LoadRequest::Create { .. } => Asked::Create,
-            LoadRequest::SlowCreate { .. } => Asked::SlowCreate,
-        }
-    }
-
-    fn outgoing(&self, index: usize) -> Outgoing {
-        request(&self.setup.namespace, &self.setup.planned.name, self.load, index)
+fn asked(request: LoadRequest) -> Asked {
+    match request {
+        LoadRequest::Get {} => Asked::Get,
+        LoadRequest::List {} => Asked::List,
+        LoadRequest::Watch {} => Asked::Watch,
+        LoadRequest::Create { .. } => Asked::Create,
+        LoadRequest::SlowCreate { .. } => Asked::SlowCreate,
     }
 }
 

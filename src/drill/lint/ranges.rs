@@ -262,15 +262,12 @@ fn level(lint: &mut Lint<'_>, i: usize, step: &Step, s: &ApfLevel) {
         let title = format!("`precedence: {}` is out of range", s.precedence);
         lint.error(&path("precedence"), title, "write 2 to 9999; below 2 and at 10000 are mandatory schemas");
     }
-    if let LimitResponse::Queue(q) = &s.limit_response {
-        if q.hand_size == 0 || q.queue_length_limit == 0 || q.hand_size > q.queues {
-            let title = "every figure of a queue is 1 or more, and a hand is dealt from the queues there are";
-            lint.error(
-                &path("limitResponse"),
-                title,
-                "as `queue: {queues: 1, handSize: 1, queueLengthLimit: 50}`",
-            );
-        }
+    if let LimitResponse::Queue(q) = &s.limit_response
+        && (q.hand_size == 0 || q.queue_length_limit == 0 || q.hand_size > q.queues)
+    {
+        let title = "every figure of a queue is 1 or more, and a hand is dealt from the queues there are";
+        let help = "as `queue: {queues: 1, handSize: 1, queueLengthLimit: 50}`";
+        lint.error(&path("limitResponse"), title, help);
     }
     if s.shares == 0 && s.borrowing_limit_percent.percent().is_none() {
         let title =
