@@ -22,7 +22,8 @@ has_fast_profile() {
 # Whether a scenario is run on every pinned version; the others are run on the newest.
 is_everywhere() {
   case "$1" in
-    scenarios/etcd/restore-without-bump.yaml | scenarios/etcd/restore-bump-and-mark.yaml) return 0 ;;
+    scenarios/etcd/restore-without-bump.yaml | scenarios/etcd/restore-bump-and-mark.yaml | \
+      scenarios/apf/zero-seat-reject.yaml | scenarios/apf/seed-450.yaml) return 0 ;;
     *) return 1 ;;
   esac
 }

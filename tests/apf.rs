@@ -4,9 +4,14 @@
 mod recorded_run;
 
 use quakeproof::apf::answer::Class;
+use quakeproof::check::objectives::Latency;
 use quakeproof::check::{Finding, Verdict, judge};
-use quakeproof::history::record::{OpRecord, Outcome, Record};
+use quakeproof::clock::MonoNs;
+use quakeproof::drill::spec::Objective;
+use quakeproof::drill::values::Span;
+use quakeproof::history::record::{Event, Op, OpRecord, Outcome, Record};
 use quakeproof::journal::entry::{Fact, JournalEvent};
+use quakeproof::plan::PlannedObjective;
 use quakeproof::timeline::EvidenceInput;
 use recorded_run::recorded_run;
 
@@ -235,4 +240,123 @@ fn without_the_servers_own_counters_nothing_is_proven() {
     let finding = found(&input);
     assert_eq!(finding.verdict, Verdict::Inconclusive);
     assert!(finding.reason.contains("was not read"), "{}", finding.reason);
+}
+
+fn other(scenario: &str) -> EvidenceInput {
+    recorded_run("apf", &format!("{scenario}-v1.37.2"))
+}
+
+fn verdict_of(input: &EvidenceInput, name: &str) -> (Verdict, String) {
+    let finding = judge(input).findings.into_iter().find(|finding| finding.name == name).unwrap();
+    (finding.verdict, finding.reason)
+}
+
+/// The instant of the journal at which the level was seen in force.
+fn in_force(input: &EvidenceInput) -> MonoNs {
+    let seen = input.journal.iter().find(|e| matches!(e.event, JournalEvent::InjectionVerified { .. }));
+    seen.unwrap().mono_ns
+}
+
+#[test]
+fn an_open_watch_that_misses_a_write_or_is_opened_again_does_not_go_on() {
+    let good = other("jailed-watch");
+    assert_eq!(verdict_of(&good, "open-watch-goes-on").0, Verdict::Pass);
+    assert_eq!(verdict_of(&good, "no-new-watch").0, Verdict::Pass);
+    let begin = in_force(&good).plus(2_000_000_000);
+    let delivered = |record: &Record| matches!(record, Record::Event(e) if e.at_ns > begin && matches!(e.event, Event::Put { .. }));
+    let mut missing = good.clone();
+    let history = missing.histories.get_mut("open-watch").unwrap();
+    let at = history.iter().position(delivered).unwrap();
+    history.remove(at);
+    let (verdict, reason) = verdict_of(&missing, "open-watch-goes-on");
+    assert_eq!(verdict, Verdict::Fail, "{reason}");
+    assert!(reason.contains("278 of 279"), "{reason}");
+
+    let mut ended = good.clone();
+    let history = ended.histories.get_mut("open-watch").unwrap();
+    if let Some(Record::Event(event)) = history.iter_mut().filter(|record| delivered(record)).nth(30) {
+        event.event = Event::Ended { reason: "eof".to_owned() };
+    }
+    let (verdict, reason) = verdict_of(&ended, "open-watch-goes-on");
+    assert_eq!(verdict, Verdict::Fail, "{reason}");
+
+    let mut silent = good;
+    silent.histories.get_mut("orders").unwrap().truncate(10);
+    assert_eq!(verdict_of(&silent, "open-watch-goes-on").0, Verdict::Inconclusive, "nothing was written");
+}
+
+#[test]
+fn a_leader_that_stops_at_another_time_than_its_rules_say_is_a_miss() {
+    let good = other("jailed-leader");
+    assert_eq!(verdict_of(&good, "jailed-loses-the-lease").0, Verdict::Pass);
+    let shifted = |by: i64| {
+        let mut input = good.clone();
+        let ends = input.histories.get_mut("jailed").unwrap().iter_mut().filter_map(|record| match record {
+            Record::Event(e) if matches!(e.event, Event::LeadingEnded { .. }) => Some(&mut e.at_ns),
+            _ => None,
+        });
+        let at = ends.into_iter().next().unwrap();
+        *at = MonoNs(at.0.checked_add_signed(by).unwrap());
+        verdict_of(&input, "jailed-loses-the-lease")
+    };
+    assert_eq!(shifted(500_000_000).0, Verdict::Pass);
+    assert_eq!(shifted(2_000_000_000).0, Verdict::Fail, "{}", shifted(2_000_000_000).1);
+    assert_eq!(shifted(-3_000_000_000).0, Verdict::Fail, "{}", shifted(-3_000_000_000).1);
+    let mut never = good.clone();
+    never.histories.get_mut("jailed").unwrap().retain(
+        |record| !matches!(record, Record::Event(e) if matches!(e.event, Event::LeadingEnded { .. })),
+    );
+    let (verdict, reason) = verdict_of(&never, "jailed-loses-the-lease");
+    assert_eq!(verdict, Verdict::Fail, "{reason}");
+    assert!(reason.contains("led on"), "{reason}");
+}
+
+#[test]
+fn a_retry_that_was_not_needed_or_did_not_help_is_not_hidden() {
+    let good = other("retry-storm");
+    for name in ["hidden-by-client-go", "hidden-by-kube", "refused-without-retries"] {
+        assert_eq!(verdict_of(&good, name).0, Verdict::Pass);
+    }
+    let mut seen = good.clone();
+    let last = requests(&mut seen, "like-kube").pop().unwrap();
+    last.exchange.as_mut().unwrap().class = Some(Class::FlowControl);
+    *last_counts(&mut seen, "kube-apiserver-1").get_mut("dispatched").unwrap() -= 1;
+    *last_counts(&mut seen, "kube-apiserver-1").get_mut("waitsExecuteTrue").unwrap() -= 1;
+    *last_counts(&mut seen, "kube-apiserver-1").get_mut("waitsExecuteFalse").unwrap() += 1;
+    *last_counts(&mut seen, "kube-apiserver-1").get_mut("rejected:concurrency-limit").unwrap() += 1;
+    let (verdict, reason) = verdict_of(&seen, "hidden-by-kube");
+    assert_eq!(verdict, Verdict::Fail, "{reason}");
+    assert!(reason.starts_with("9 of 10 requests succeeded"), "{reason}");
+    let mut lost = good;
+    let history = lost.histories.get_mut("like-client-go").unwrap();
+    let first = |record: &Record| matches!(record, Record::Op(op) if matches!(op.op, Op::Request { .. }));
+    let at = history.iter().position(first).unwrap();
+    history.remove(at);
+    let (verdict, reason) = verdict_of(&lost, "hidden-by-client-go");
+    assert_eq!(verdict, Verdict::Inconclusive, "the server counted it: {reason}");
+}
+
+#[test]
+fn latency_counts_what_was_refused_as_late() {
+    let mut input = queue("v1.37.2");
+    let within = |input: &mut EvidenceInput, client: &str, percentile: u8, ms: u64| {
+        let objective = Latency {
+            name: "in-time".to_owned(),
+            client: client.to_owned(),
+            percentile,
+            within: Span::millis(ms),
+        };
+        input.plan.objectives = vec![PlannedObjective {
+            name: "in-time".to_owned(),
+            objective: Objective::Latency(objective),
+            predicted: None,
+        }];
+        verdict_of(input, "in-time")
+    };
+    assert_eq!(within(&mut input, "control", 99, 1000).0, Verdict::Pass);
+    assert_eq!(within(&mut input, "control", 99, 1).0, Verdict::Fail);
+    // 44 of 450 were executed, each after seconds in the queue.
+    assert_eq!(within(&mut input, "batch", 99, 60_000).0, Verdict::Fail);
+    assert_eq!(within(&mut input, "batch", 9, 60_000).0, Verdict::Pass);
+    assert_eq!(within(&mut input, "batch", 10, 60_000).0, Verdict::Fail);
 }
