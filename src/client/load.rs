@@ -251,7 +251,8 @@ impl Sending {
 fn asked(request: LoadRequest) -> Asked {
     match request {
         LoadRequest::Get {} => Asked::Get,
-        LoadRequest::List {} => Asked::List,
+        LoadRequest::List { .. } => Asked::List,
+        LoadRequest::Patch {} => Asked::Patch,
         LoadRequest::Watch {} => Asked::Watch,
         LoadRequest::Create { .. } => Asked::Create,
         LoadRequest::SlowCreate { .. } => Asked::SlowCreate,
@@ -270,12 +271,24 @@ pub fn request(namespace: &str, client: &str, load: &Load, index: usize) -> Outg
     let post = |body: Vec<Bytes>, pause: Duration| Outgoing {
         method: Method::POST,
         path: format!("{maps}{query}"),
+        content_type: "application/json",
         body,
         pause,
     };
     match load.request {
         LoadRequest::Get {} => Outgoing::get(format!("{maps}/{TARGET}{query}")),
-        LoadRequest::List {} => Outgoing::get(format!("{maps}{query}")),
+        LoadRequest::List { limit: None } => Outgoing::get(format!("{maps}{query}")),
+        LoadRequest::List { limit: Some(limit) } => {
+            let separator = if query.is_empty() { "?" } else { "&" };
+            Outgoing::get(format!("{maps}{query}{separator}limit={limit}"))
+        }
+        LoadRequest::Patch {} => Outgoing {
+            method: Method::PATCH,
+            path: format!("{maps}/{TARGET}{query}"),
+            content_type: "application/merge-patch+json",
+            body: vec![Bytes::from(format!(r#"{{"data":{{"value":"{index}"}}}}"#))],
+            pause: Duration::ZERO,
+        },
         LoadRequest::Watch {} => {
             Outgoing::get(format!("{maps}?watch=true&resourceVersion=0&timeoutSeconds={WATCH_SECONDS}"))
         }
@@ -296,5 +309,57 @@ pub(super) fn outcome(exchanged: &Exchanged) -> Outcome {
         (Some(failure), _) => Outcome::Unknown { reason: failure.to_string() },
         (None, Some(status)) if (200..300).contains(&status) => Outcome::Ok(Answer::default()),
         (None, status) => Outcome::Failed { status, reason: "refused".to_owned() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drill::values::Span;
+    use crate::load::arrivals::{Arrivals, Serial};
+
+    fn load(request: LoadRequest, timeout: Option<Span>) -> Load {
+        Load {
+            name: "l".to_owned(),
+            arrivals: Arrivals::Serial(Serial { requests: 1, at_a_time: 1 }),
+            request,
+            timeout,
+            protocol: LoadProtocol::Http1,
+            connections: 1,
+            in_flight: 1,
+            server: None,
+            while_held_by: None,
+        }
+    }
+
+    fn sent(what: LoadRequest, timeout: Option<Span>) -> Outgoing {
+        request("n", "l", &load(what, timeout), 7)
+    }
+
+    #[test]
+    fn requests_ask_for_what_they_say() {
+        let maps = "/api/v1/namespaces/n/configmaps";
+        let path = |what, timeout| sent(what, timeout).path;
+        assert_eq!(path(LoadRequest::Get {}, None), format!("{maps}/{TARGET}"));
+        let short = Some(Span::millis(1500));
+        assert_eq!(path(LoadRequest::Get {}, short), format!("{maps}/{TARGET}?timeout=1500ms"));
+        assert_eq!(path(LoadRequest::List { limit: Some(5) }, None), format!("{maps}?limit=5"));
+        assert_eq!(
+            path(LoadRequest::List { limit: Some(5) }, short),
+            format!("{maps}?timeout=1500ms&limit=5")
+        );
+        assert!(path(LoadRequest::Watch {}, None).contains("watch=true"));
+        let patch = sent(LoadRequest::Patch {}, None);
+        assert_eq!((patch.method, patch.content_type), (Method::PATCH, "application/merge-patch+json"));
+    }
+
+    #[test]
+    fn a_body_in_parts_is_an_object_once_it_is_whole() {
+        let slow = sent(LoadRequest::SlowCreate { duration: Span::secs(3) }, None);
+        assert_eq!((slow.body.len(), slow.pause), (2, Duration::from_secs(3)));
+        for outgoing in [slow, sent(LoadRequest::Create { value_bytes: 400 }, None)] {
+            let object: serde_json::Value = serde_json::from_slice(&outgoing.body.concat()).unwrap();
+            assert_eq!(object["metadata"]["name"], "l-7");
+        }
     }
 }

@@ -84,7 +84,14 @@ pub enum LoadRequest {
     /// GET of one ConfigMap.
     Get {},
     /// LIST of the drill's ConfigMaps.
-    List {},
+    List {
+        /// The `limit` parameter: the first page of so many objects. Absent: all of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1, max = 100_000))]
+        limit: Option<u32>,
+    },
+    /// PATCH (merge) of the one ConfigMap that GETs read.
+    Patch {},
     /// WATCH of the drill's ConfigMaps that is to end after two seconds; its answer is there when it is open.
     Watch {},
     /// POST of a ConfigMap of its own.

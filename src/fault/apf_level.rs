@@ -273,6 +273,10 @@ pub async fn limits_in_force(
         return Err(untold(format!("HTTP {} and {}", listed.status, scraped.status)));
     }
     let scrape = metrics::read(&String::from_utf8_lossy(&scraped.body)).map_err(|e| untold(e.to_string()))?;
+    if scrape.levels.is_empty() {
+        let seen = "its metrics name no level: API Priority and Fairness is off".to_owned();
+        return Err(FaultError::NotSeen { expected: expected(), seen });
+    }
     let levels = shares_of(&listed.json());
     let shares: BTreeMap<&str, Shares> =
         levels.iter().map(|(name, shares)| (name.as_str(), *shares)).collect();

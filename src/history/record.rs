@@ -208,6 +208,8 @@ pub enum Asked {
     Get,
     /// LIST of ConfigMaps.
     List,
+    /// PATCH of one ConfigMap.
+    Patch,
     /// WATCH of ConfigMaps.
     Watch,
     /// POST of a ConfigMap.

@@ -30,6 +30,8 @@ pub struct Outgoing {
     pub method: Method,
     /// Path and query.
     pub path: String,
+    /// Media type of the body.
+    pub content_type: &'static str,
     /// JSON in parts, a pause before each but the first.
     pub body: Vec<Bytes>,
     /// The pause.
@@ -40,7 +42,13 @@ impl Outgoing {
     /// A GET.
     #[must_use]
     pub fn get(path: String) -> Self {
-        Self { method: Method::GET, path, body: Vec::new(), pause: Duration::ZERO }
+        Self {
+            method: Method::GET,
+            path,
+            content_type: "application/json",
+            body: Vec::new(),
+            pause: Duration::ZERO,
+        }
     }
 
     /// The request for one connection; HTTP/2 needs the authority, HTTP/1.1 the header.
@@ -55,7 +63,7 @@ impl Outgoing {
             request = request.header(header::HOST, authority);
         }
         if !self.body.is_empty() {
-            request = request.header(CONTENT_TYPE, "application/json");
+            request = request.header(CONTENT_TYPE, self.content_type);
         }
         request.body(body(self.body, self.pause)).expect("paths are built from names and numbers")
     }

@@ -4,6 +4,7 @@
 use super::overrides::Overrides;
 use super::versions::{VersionError, pinned_pair};
 use super::{FORMAT_VERSION, Plan, PlannedCluster, capability, expand, predict, steps};
+use crate::apf::version::{ZeroShares, zero_shares};
 use crate::digest::sha256_hex;
 use crate::drill::parameters::ParameterValues;
 use crate::drill::problem::DrillErrors;
@@ -79,6 +80,19 @@ pub enum PlanError {
         /// 1, 2, ….
         step: usize,
     },
+    /// The version makes something else of a level of no shares.
+    #[error(
+        "step {step} asks for a priority level of 0 shares, and Kubernetes {version} {what}\n  hint: 0 is accepted from \
+         v1.30 on; use `shares: 1` for the smallest level before that"
+    )]
+    ZeroShares {
+        /// 0, 1, 2, ….
+        step: usize,
+        /// The version.
+        version: String,
+        /// What it would do.
+        what: &'static str,
+    },
     /// The provider can't do what the drill needs.
     #[error("this drill can't run with provider `{provider}`: {}", missing.join("; "))]
     Capability {
@@ -95,7 +109,9 @@ impl PlanError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             PlanError::Drill(_) | PlanError::Override { .. } | PlanError::Versions(_) => ExitCode::Usage,
-            PlanError::Capability { .. } | PlanError::NoKeyBackup { .. } => ExitCode::Refused,
+            PlanError::Capability { .. } | PlanError::NoKeyBackup { .. } | PlanError::ZeroShares { .. } => {
+                ExitCode::Refused
+            }
         }
     }
 }
@@ -127,6 +143,7 @@ pub fn resolve(input: ResolveInput<'_>) -> Result<Plan, PlanError> {
         return Err(PlanError::Capability { provider: provider_name(provider), missing });
     }
     key_survives(&drill)?;
+    zero_is_taken(&drill, &versions.kubernetes)?;
     let drill_digest = sha256_hex(input.text.as_bytes());
     let components = expand::components(drill.spec.cluster.topology);
     let clients = expand::clients(&drill, &components);
@@ -170,6 +187,24 @@ fn key_survives(drill: &drill::spec::Drill) -> Result<(), PlanError> {
     match drill.spec.steps.iter().position(undeclared) {
         Some(index) if lost => Err(PlanError::NoKeyBackup { step: index + 1 }),
         _ => Ok(()),
+    }
+}
+
+/// Found before the drill: a version that would make 30 shares of none, or refuse the level.
+fn zero_is_taken(drill: &drill::spec::Drill, kubernetes: &str) -> Result<(), PlanError> {
+    let what = match zero_shares(kubernetes) {
+        ZeroShares::Accepted => return Ok(()),
+        ZeroShares::Refused => "refuses to make such a level (kubernetes/kubernetes#121089)",
+        ZeroShares::Absent => "reads 0 as not given and makes it 30: the level would be no jail at all",
+    };
+    let none = |step: &Step| match step {
+        Step::ApfLevel(level) => level.shares == 0,
+        Step::ApfShares(shares) => shares.shares == 0,
+        _ => false,
+    };
+    match drill.spec.steps.iter().position(none) {
+        Some(step) => Err(PlanError::ZeroShares { step, version: kubernetes.to_owned(), what }),
+        None => Ok(()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `apfShares`: changes the shares of a level that the drill made. The undo of the level removes it
 //! whatever its shares are, so nothing further is owed.
 
+use super::load::identity;
 use super::spec::ApfShares;
 use super::{StepContext, StepError};
 use crate::agent::api::ApiAccess;
@@ -27,7 +28,10 @@ pub(super) async fn execute(
     let call_ns = ctx.clock.mono();
     let first =
         servers.first().ok_or_else(|| StepError::NotSeen("the cluster has no API server".to_owned()))?;
-    change(&api, first, &name, step.shares).await.map_err(StepError::NotSeen)?;
+    let known = ctx.memory.levels.get(&step.level).cloned().flatten();
+    let changed =
+        change(&api, first, &name, step.shares, known.as_deref()).await.map_err(StepError::NotSeen)?;
+    ctx.memory.levels.insert(step.level.clone(), changed);
     let return_ns = ctx.clock.mono();
     for server in &servers {
         await_observation(ctx, || limits_in_force(&api, server, &name)).await?;
@@ -50,7 +54,8 @@ async fn change(
     server: &crate::provider::component::ComponentId,
     name: &str,
     shares: u32,
-) -> Result<(), String> {
+    known: Option<&str>,
+) -> Result<Option<String>, String> {
     let path = format!("{LEVELS}/{name}");
     for _ in 0..TRIES {
         let there = api.call(server, Method::GET, &path, None).await?;
@@ -58,11 +63,14 @@ async fn change(
             return Err(format!("GET {path}: {}", there.refusal()));
         }
         let mut object = there.json();
+        if known.is_some() && identity(&object).as_deref() != known {
+            return Err(format!("somebody else changed or removed {path}"));
+        }
         object["spec"]["limited"]["nominalConcurrencyShares"] = shares.into();
         let put = api.call(server, Method::PUT, &path, Some(&object)).await?;
         match put.status {
             409 => {}
-            _ if put.is_success() => return Ok(()),
+            _ if put.is_success() => return Ok(identity(&put.json())),
             _ => return Err(format!("PUT {path}: {}", put.refusal())),
         }
     }

@@ -15,6 +15,7 @@ use crate::journal::entry::Fact;
 use crate::load::connections::Connections;
 use crate::load::exchange::Outgoing;
 use crate::plan::PlannedClient;
+use crate::plan::predict::flow;
 use crate::provider::component::{ComponentId, Role};
 use crate::runner::clients::CLIENT_GROUP;
 use hyper::Method;
@@ -36,9 +37,10 @@ pub(super) async fn execute(step: &RunLoad, ctx: &mut StepContext) -> Result<(),
     if !waiting.is_empty() {
         make_target(ctx).await.map_err(StepError::NotSeen)?;
         read_metrics(ctx).await?;
-        names(ctx).await?;
+        let levels = names(ctx).await?;
         for name in &waiting {
-            probe(name, ctx).await?;
+            let level = probe(name, ctx).await?;
+            is_as_planned(name, level.and_then(|uid| levels.get(&uid)), ctx)?;
         }
         for name in &waiting {
             ctx.go_on()?;
@@ -100,7 +102,7 @@ async fn ask(
 }
 
 /// Which UID is which object at this moment.
-async fn names(ctx: &StepContext) -> Result<(), StepError> {
+async fn names(ctx: &StepContext) -> Result<BTreeMap<String, String>, StepError> {
     let call_ns = ctx.clock.mono();
     let mut found = [BTreeMap::new(), BTreeMap::new()];
     for (path, names) in [LEVELS, SCHEMAS].into_iter().zip(&mut found) {
@@ -113,12 +115,30 @@ async fn names(ctx: &StepContext) -> Result<(), StepError> {
     }
     let [levels, schemas] = found;
     let return_ns = ctx.clock.mono();
-    ctx.fact(Fact::FlowObjects { levels, schemas, call_ns, return_ns }).await?;
-    Ok(())
+    ctx.fact(Fact::FlowObjects { levels: levels.clone(), schemas, call_ns, return_ns }).await?;
+    Ok(levels)
 }
 
-/// One request as the client, to show where its requests go.
-async fn probe(name: &str, ctx: &StepContext) -> Result<(), StepError> {
+/// Whether a client's requests go where the plan says, and not to the level that nothing limits.
+fn is_as_planned(client: &str, level: Option<&String>, ctx: &StepContext) -> Result<(), StepError> {
+    let planned = flow::level_of(&ctx.plan.drill, client).map(|(_, level)| level);
+    let wanted = planned.map(|level| ApfLevel::object_name(&ctx.run, &level.name));
+    let why = match (level, wanted) {
+        (None, _) => "its answer names no level: is API Priority and Fairness on?".to_owned(),
+        (Some(level), _) if level == "exempt" => {
+            "its requests are exempt from flow control, so nothing can be shown with them".to_owned()
+        }
+        (Some(level), Some(wanted)) if *level != wanted => format!(
+            "its requests go to the level `{}`: a schema of the cluster with a lower precedence takes them",
+            level.escape_default()
+        ),
+        _ => return Ok(()),
+    };
+    Err(StepError::NotSeen(format!("client `{client}`: {why}")))
+}
+
+/// One request as the client, to show where its requests go: the UID of the level.
+async fn probe(name: &str, ctx: &StepContext) -> Result<Option<String>, StepError> {
     let failed = |why: String| StepError::NotSeen(format!("client `{name}` can't show where it goes: {why}"));
     let planned = planned(name, ctx).ok_or_else(|| failed("the plan has no such client".to_owned()))?;
     let endpoint = ctx.cluster.endpoint(&planned.target).map_err(|e| failed(e.to_string()))?;
@@ -143,12 +163,12 @@ async fn probe(name: &str, ctx: &StepContext) -> Result<(), StepError> {
         server: planned.target.clone(),
         status,
         schema: exchanged.seen.schema,
-        level: exchanged.seen.level,
+        level: exchanged.seen.level.clone(),
         call_ns,
         return_ns,
     })
     .await?;
-    Ok(())
+    Ok(exchanged.seen.level)
 }
 
 fn planned<'a>(name: &str, ctx: &'a StepContext) -> Option<&'a PlannedClient> {
@@ -156,7 +176,7 @@ fn planned<'a>(name: &str, ctx: &'a StepContext) -> Option<&'a PlannedClient> {
 }
 
 /// What each API server counts for each level that the drill has made and not removed yet.
-async fn read_metrics(ctx: &StepContext) -> Result<(), StepError> {
+async fn read_metrics(ctx: &mut StepContext) -> Result<(), StepError> {
     let open: Vec<usize> = ctx.memory.open.iter().map(|open| open.step).collect();
     let levels: Vec<ApfLevel> = ctx
         .plan
@@ -174,7 +194,15 @@ async fn read_metrics(ctx: &StepContext) -> Result<(), StepError> {
     for server in ctx.components(Role::KubeApiserver) {
         for level in &levels {
             let fact = level_metrics(ctx, &server, &level.name).await.map_err(StepError::NotSeen)?;
+            let Fact::FlowMetrics { level_is, .. } = &fact else { continue };
+            let known = ctx.memory.levels.entry(level.name.clone()).or_insert_with(|| level_is.clone());
+            let is_own = known == level_is;
             ctx.fact(fact).await?;
+            if !is_own {
+                let why =
+                    format!("somebody else changed or removed the level `{}` of this drill", level.name);
+                return Err(StepError::NotSeen(why));
+            }
         }
     }
     Ok(())
@@ -205,7 +233,8 @@ async fn level_metrics(ctx: &StepContext, server: &ComponentId, level: &str) -> 
     })
 }
 
-fn identity(object: &Value) -> Option<String> {
+/// UID and generation of an object.
+pub(super) fn identity(object: &Value) -> Option<String> {
     let meta = &object["metadata"];
     Some(format!("{}/{}", meta["uid"].as_str()?, meta["generation"].as_u64().unwrap_or_default()))
 }

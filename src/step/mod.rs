@@ -70,6 +70,8 @@ pub struct Memory {
     pub incarnations: BTreeMap<ComponentId, String>,
     /// Injections that are not ended yet.
     pub open: Vec<OpenInjection>,
+    /// UID and generation of each level of the drill, as this run left it; `None`: it was not there.
+    pub levels: BTreeMap<String, Option<String>>,
     /// Highest revision that anybody saw before the last loss.
     pub lost_at_revision: u64,
 }

@@ -5,6 +5,8 @@ use crate::lab::eventually;
 use quakeproof::agent::protocol::HeldState;
 use quakeproof::client::connection::{Connector, Protocol};
 use quakeproof::clock::SystemClock;
+use quakeproof::fault::apf_level::ApfLevel;
+use quakeproof::journal::entry::JournalEvent;
 use quakeproof::load::connections::Connections;
 use quakeproof::load::exchange::Outgoing;
 use quakeproof::provider::Cluster;
@@ -60,6 +62,31 @@ fn without_anybody(site: &Site, before: &Objects) {
     assert_eq!(flow_control(site), *before);
     site.recover(&run, 2);
     site.lap("ended by the dead-man");
+}
+
+/// Somebody edits the level while requests wait in it: the run is ended and the level removed, edited or not.
+#[test]
+fn a_level_that_somebody_else_changes_ends_the_run_and_is_removed() {
+    let site = Site::standing();
+    let before = flow_control(&site);
+    let mut run = start(&site, "edited", "");
+    run.reached("stepFinished", 2);
+    let level = ApfLevel::object_name(&run.id(), "jail");
+    let patch = r#"{"spec":{"limited":{"nominalConcurrencyShares":7}}}"#;
+    let kind = "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io";
+    site.lab.kubectl(STANDING, &format!("patch {kind} {level} --type merge -p '{patch}'")).succeeded();
+    let end = run.ended(LONG);
+    assert_ne!(end.code, Some(0), "{}", end.stderr);
+    let failed = run.journal().iter().find_map(|entry| match &entry.event {
+        JournalEvent::StepFailed { step, reason } => Some((*step, reason.clone())),
+        _ => None,
+    });
+    let (step, reason) = failed.unwrap();
+    assert!(step == 3 && reason.contains("somebody else changed"), "{step}: {reason}");
+    assert_eq!(run.report()["outcome"], "aborted");
+    assert_eq!(run.report()["verdict"], "inconclusive");
+    assert_eq!(flow_control(&site), before);
+    site.verify(&run);
 }
 
 fn start(site: &Site, name: &str, killed_after: &str) -> Run {

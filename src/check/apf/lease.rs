@@ -1,6 +1,6 @@
 //! The objective `losesLease`.
 
-use super::in_force;
+use super::{holding_up, in_force};
 use crate::check::coverage::cut_short;
 use crate::check::leaders::beliefs;
 use crate::check::objectives::LosesLease;
@@ -17,12 +17,15 @@ pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &LosesLease) 
     finding.unit = "ns".to_owned();
     let log = judge.logs.iter().find(|log| log.name() == objective.client);
     let bounds = lease_lost(&judge.input.plan.drill, objective);
-    let (Some(log), Some((seen, ended)), Some((earliest, latest))) = (log, in_force(judge), bounds) else {
+    let (Some(log), Some((seen, ended)), Some((earliest, latest))) =
+        (log, in_force(judge, &objective.client), bounds)
+    else {
         finding.reason = format!("{} was not seen while its level was in force", objective.client);
         return finding;
     };
-    let begun =
-        judge.boundaries().fault().and_then(|fault| fault.injecting.as_ref()).map_or(seen, |m| m.mono_ns);
+    let begun = holding_up(judge, &objective.client)
+        .and_then(|fault| fault.injecting.as_ref())
+        .map_or(seen, |m| m.mono_ns);
     let nanos = |duration: std::time::Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let (first, last) = (begun.plus(nanos(earliest)), seen.plus(nanos(latest)));
     finding.target = Some(nanos(latest));

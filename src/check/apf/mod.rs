@@ -16,15 +16,26 @@ use super::{Finding, Judge, Verdict};
 use crate::apf::range::Range;
 use crate::client::load::spec_of;
 use crate::clock::MonoNs;
-use crate::fault::apf_level::APF_LEVEL;
+use crate::fault::apf_level::ApfLevel;
 use crate::plan::predict::flow::{excluded, outcomes};
 use crate::plan::{FlowPrediction, PlannedObjective};
+use crate::step::injection_id;
+use crate::timeline::boundaries::FaultSpan;
 use crate::timeline::clients::ClientLog;
 use requests::{Counts, Levels, counts};
 
-/// When the first fault of flow control was surely in force, and when it surely was still.
-fn in_force(judge: &Judge) -> Option<(MonoNs, MonoNs)> {
-    let fault = judge.boundaries().faults.iter().find(|fault| fault.kind == APF_LEVEL)?;
+/// The fault that holds up a client.
+fn holding_up<'j>(judge: &'j Judge, client: &str) -> Option<&'j FaultSpan> {
+    let of = |(_, level): &(usize, &ApfLevel)| level.clients.iter().any(|name| name == client);
+    let (step, _) = requests::drill_levels(judge.input).find(of)?;
+    let planned = judge.input.plan.steps.get(step)?;
+    let id = injection_id(planned);
+    judge.boundaries().faults.iter().find(|fault| fault.injection == id)
+}
+
+/// From when a client was surely held up, until when surely.
+fn in_force(judge: &Judge, client: &str) -> Option<(MonoNs, MonoNs)> {
+    let fault = holding_up(judge, client)?;
     Some((fault.verified.as_ref()?.mono_ns, fault.ended.as_ref()?.mono_ns))
 }
 

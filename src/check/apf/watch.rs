@@ -20,7 +20,7 @@ pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &WatchDeliver
     let mut finding = judge.finding(planned, "watchDelivers");
     (finding.unit, finding.target) = ("interruptions".to_owned(), Some(0));
     let log = judge.logs.iter().find(|log| log.name() == objective.client);
-    let (Some(log), Some((from, to))) = (log, in_force(judge)) else {
+    let (Some(log), Some((from, to))) = (log, in_force(judge, &objective.client)) else {
         finding.reason = format!("{} was not seen while its level was in force", objective.client);
         return finding;
     };

@@ -179,6 +179,12 @@ fn load(lint: &mut Lint<'_>, i: usize, client: &Client, c: &Load) {
         span(lint, &path("timeout"), timeout, (Span::millis(100), Span::secs(59)));
     }
     arrivals(lint, &path("arrivals"), c.arrivals);
+    if let LoadRequest::List { limit: Some(limit) } = c.request
+        && !(PAGE.0..=PAGE.1).contains(&limit)
+    {
+        let help = format!("write {} to {}, or leave it out for all", PAGE.0, PAGE.1);
+        lint.error(&path("request.list.limit"), format!("`limit: {limit}` is out of range"), help);
+    }
     if let LoadRequest::Create { value_bytes } = c.request
         && !(1..=500_000).contains(&value_bytes)
     {

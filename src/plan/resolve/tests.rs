@@ -194,3 +194,15 @@ proptest! {
         prop_assert_eq!(a.seed, seed);
     }
 }
+
+#[test]
+fn a_version_that_makes_something_else_of_no_shares_is_refused_before_it_runs() {
+    const JAIL: &str = include_str!("../../../scenarios/apf/zero-seat-queue.yaml");
+    let drill = resolve(ResolveInput::plain("d.yaml", JAIL)).unwrap().drill;
+    assert!(zero_is_taken(&drill, "v1.30.0").is_ok());
+    for (version, said) in [("v1.29.4", "refuses to make such a level"), ("v1.28.1", "makes it 30")] {
+        let error = zero_is_taken(&drill, version).unwrap_err();
+        assert_eq!(error.exit_code(), ExitCode::Refused);
+        assert!(error.to_string().contains(said), "{error}");
+    }
+}
