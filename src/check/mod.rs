@@ -23,6 +23,7 @@ pub mod seen;
 pub mod two_leaders;
 pub mod window;
 
+use crate::drill::lint::objective_key;
 use crate::drill::spec::Objective;
 use crate::journal::entry::RunOutcome;
 use crate::plan::PlannedObjective;
@@ -208,23 +209,6 @@ impl Finding {
     }
 }
 
-/// Kind of an objective, as in the drill file.
-#[must_use]
-pub fn kind_of(objective: &Objective) -> &'static str {
-    match objective {
-        Objective::Rto(_) => "rto",
-        Objective::Rpo(_) => "rpo",
-        Objective::NoClientOnLostTimeline(_) => "noClientOnLostTimeline",
-        Objective::NoTwoLeaders(_) => "noTwoLeaders",
-        Objective::Linearizable(_) => "linearizable",
-        Objective::ApfOutcomes(_) => "apfOutcomes",
-        Objective::WatchDelivers(_) => "watchDelivers",
-        Objective::LosesLease(_) => "losesLease",
-        Objective::Latency(_) => "latency",
-        Objective::RetriesHide(_) => "retriesHide",
-    }
-}
-
 /// Judges a run. A checker that panics proves nothing: its finding is inconclusive.
 #[must_use]
 pub fn judge(input: &EvidenceInput) -> Judgement {
@@ -247,7 +231,7 @@ pub fn judge_over_time(input: &EvidenceInput) -> (Judgement, Option<Timeline>) {
                 .and_then(|judge| guarded(|| judge.check(planned)))
                 .unwrap_or_else(|panic| {
                     let reason = format!("the checker failed, which is a bug: {panic}");
-                    Finding::unknown(input, planned, kind_of(&planned.objective), reason)
+                    Finding::unknown(input, planned, objective_key(&planned.objective), reason)
                 })
         })
         .collect();

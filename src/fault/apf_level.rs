@@ -8,7 +8,7 @@ use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorize
 use crate::agent::api::ApiAccess;
 use crate::agent::objects::RUN_LABEL;
 use crate::agent::undo::{OnLapse, Undo, UndoOp};
-use crate::apf::metrics;
+use crate::apf::metrics::{self, Scrape};
 use crate::apf::seats::{DEFAULT_SERVER_SEATS, SeatLimits, Shares, limits};
 use crate::drill::spec::Step;
 use crate::guard::GuardToken;
@@ -256,6 +256,18 @@ async fn create(
     Err(FaultError::Untold { expected, why })
 }
 
+/// What an API server's metrics say of flow control.
+///
+/// # Errors
+/// When they can't be had or read.
+pub async fn scrape(api: &dyn ApiAccess, server: &ComponentId) -> Result<Scrape, String> {
+    let answer = api.call(server, Method::GET, "/metrics", None).await?;
+    if !answer.is_success() {
+        return Err(format!("{server}: /metrics: {}", answer.refusal()));
+    }
+    metrics::read(&String::from_utf8_lossy(&answer.body)).map_err(|error| error.to_string())
+}
+
 /// Whether an API server counts with the limits that follow from every level that there is.
 ///
 /// # Errors
@@ -268,11 +280,10 @@ pub async fn limits_in_force(
     let expected = || format!("{server} limits `{name}` as its shares say");
     let untold = |why: String| FaultError::Untold { expected: expected(), why };
     let listed = api.call(server, Method::GET, LEVELS, None).await.map_err(untold)?;
-    let scraped = api.call(server, Method::GET, "/metrics", None).await.map_err(untold)?;
-    if !listed.is_success() || !scraped.is_success() {
-        return Err(untold(format!("HTTP {} and {}", listed.status, scraped.status)));
+    if !listed.is_success() {
+        return Err(untold(format!("{LEVELS}: {}", listed.refusal())));
     }
-    let scrape = metrics::read(&String::from_utf8_lossy(&scraped.body)).map_err(|e| untold(e.to_string()))?;
+    let scrape = scrape(api, server).await.map_err(untold)?;
     if scrape.levels.is_empty() {
         let seen = "its metrics name no level: API Priority and Fairness is off".to_owned();
         return Err(FaultError::NotSeen { expected: expected(), seen });

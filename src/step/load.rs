@@ -6,11 +6,12 @@
 use super::spec::{LoadUntil, RunLoad};
 use super::{StepContext, StepError};
 use crate::agent::api::ApiAccess;
-use crate::apf::metrics::{self, LevelMetrics, SchemaMetrics};
+use crate::apf::metrics::{LevelMetrics, SchemaMetrics, Scrape};
 use crate::client::connection::{Connector, Protocol};
 use crate::client::load::{LoadProgress, TARGET};
+use crate::clock::MonoNs;
 use crate::drill::spec::Step;
-use crate::fault::apf_level::{ApfLevel, LEVELS, SCHEMAS};
+use crate::fault::apf_level::{ApfLevel, LEVELS, SCHEMAS, scrape};
 use crate::journal::entry::Fact;
 use crate::load::connections::Connections;
 use crate::load::exchange::Outgoing;
@@ -192,8 +193,11 @@ async fn read_metrics(ctx: &mut StepContext) -> Result<(), StepError> {
         return Ok(());
     }
     for server in ctx.components(Role::KubeApiserver) {
+        let call_ns = ctx.clock.mono();
+        let scraped = scrape(&ctx.api(), &server).await.map_err(StepError::NotSeen)?;
+        let read = Reading { scraped, call_ns, return_ns: ctx.clock.mono() };
         for level in &levels {
-            let fact = level_metrics(ctx, &server, &level.name).await.map_err(StepError::NotSeen)?;
+            let fact = read.of(ctx, &server, &level.name).await.map_err(StepError::NotSeen)?;
             let Fact::FlowMetrics { level_is, .. } = &fact else { continue };
             let known = ctx.memory.levels.entry(level.name.clone()).or_insert_with(|| level_is.clone());
             let is_own = known == level_is;
@@ -208,29 +212,31 @@ async fn read_metrics(ctx: &mut StepContext) -> Result<(), StepError> {
     Ok(())
 }
 
-async fn level_metrics(ctx: &StepContext, server: &ComponentId, level: &str) -> Result<Fact, String> {
-    let api = ctx.api();
-    let name = ApfLevel::object_name(&ctx.run, level);
-    let [schema, object] = ApfLevel::paths(&ctx.run, level);
-    let call_ns = ctx.clock.mono();
-    let metrics = api.call(server, Method::GET, "/metrics", None).await?;
-    if !metrics.is_success() {
-        return Err(format!("{server}: /metrics: {}", metrics.refusal()));
+/// An API server's metrics, which tell of every level.
+struct Reading {
+    scraped: Scrape,
+    call_ns: MonoNs,
+    return_ns: MonoNs,
+}
+
+impl Reading {
+    async fn of(&self, ctx: &StepContext, server: &ComponentId, level: &str) -> Result<Fact, String> {
+        let api = ctx.api();
+        let name = ApfLevel::object_name(&ctx.run, level);
+        let [schema, object] = ApfLevel::paths(&ctx.run, level);
+        let seen = self.scraped.levels.get(&name).cloned().unwrap_or_default();
+        Ok(Fact::FlowMetrics {
+            server: server.clone(),
+            level: level.to_owned(),
+            process_start_ns: self.scraped.process_start.map(|seconds| (seconds * 1e9) as u64),
+            seats: seats(&seen),
+            requests: requests(seen.schemas.get(&name)),
+            level_is: identity(&api.call(server, Method::GET, &object, None).await?.json()),
+            schema_is: identity(&api.call(server, Method::GET, &schema, None).await?.json()),
+            call_ns: self.call_ns,
+            return_ns: self.return_ns,
+        })
     }
-    let return_ns = ctx.clock.mono();
-    let scrape = metrics::read(&String::from_utf8_lossy(&metrics.body)).map_err(|e| e.to_string())?;
-    let seen = scrape.levels.get(&name).cloned().unwrap_or_default();
-    Ok(Fact::FlowMetrics {
-        server: server.clone(),
-        level: level.to_owned(),
-        process_start_ns: scrape.process_start.map(|seconds| (seconds * 1e9) as u64),
-        seats: seats(&seen),
-        requests: requests(seen.schemas.get(&name)),
-        level_is: identity(&api.call(server, Method::GET, &object, None).await?.json()),
-        schema_is: identity(&api.call(server, Method::GET, &schema, None).await?.json()),
-        call_ns,
-        return_ns,
-    })
 }
 
 /// UID and generation of an object.

@@ -1,7 +1,7 @@
 //! `facts.apf[]` of the report: one entry per level of the drill.
 
 use super::accounting::accounts;
-use super::requests::{Counts, Kind, Levels, counts, drill_levels, kind_of, level_of, run_id};
+use super::requests::{Counts, Kind, Levels, counts, drill_levels, kinds, level_of, run_id};
 use super::servers::readings;
 use super::{held_by, requests};
 use crate::apf::range::{Outcomes, Range};
@@ -342,9 +342,9 @@ fn leaks(judge: &Judge, own: &[&ClientLog]) -> Vec<ApfLeak> {
 fn executed_after(judge: &Judge, own: &[&ClientLog], server: &ComponentId, after: MonoNs) -> u64 {
     let on_server = own.iter().filter(|log| log.planned.target == *server);
     let executed = on_server.flat_map(|log| {
-        log.ops().filter(|(_, op)| {
+        kinds(log, judge.input).filter(|(_, op, kind)| {
             let sent = op.exchange.as_ref().and_then(|exchange| exchange.sent_ns);
-            sent.is_some_and(|sent| sent > after) && kind_of(op, log, judge.input) == Kind::Ok
+            *kind == Kind::Ok && sent.is_some_and(|sent| sent > after)
         })
     });
     executed.count() as u64

@@ -8,8 +8,8 @@ use crate::drill::spec::Step;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
 use crate::history::record::{ClientKind, OpRecord};
 use crate::journal::entry::{Fact, JournalEvent};
-use crate::plan::FlowPrediction;
 use crate::plan::predict::flow::{self, REQUEST_TIMEOUT};
+use crate::plan::{FlowPrediction, PlannedClient};
 use crate::timeline::EvidenceInput;
 use crate::timeline::clients::ClientLog;
 use std::collections::BTreeMap;
@@ -108,8 +108,7 @@ pub fn counts(log: &ClientLog, input: &EvidenceInput) -> Counts {
     });
     let mut counts = Counts::default();
     let mut examples = BTreeMap::new();
-    for (index, op) in log.ops() {
-        let kind = kind(op, log, level);
+    for (index, op, kind) in kinds(log, input) {
         examples.entry(kind).or_insert(index);
         counts.take(op, kind, restored);
     }
@@ -129,9 +128,14 @@ pub fn is_load(log: &ClientLog) -> bool {
     matches!(log.kind(), ClientKind::Load | ClientKind::RetryingLoad)
 }
 
-/// What became of one request of a load.
-pub(super) fn kind_of(op: &OpRecord, log: &ClientLog, input: &EvidenceInput) -> Kind {
-    kind(op, log, level_of(log, input))
+/// The operations of a load with their index in the file, and what became of each.
+pub(super) fn kinds<'a>(
+    log: &ClientLog<'a>,
+    input: &'a EvidenceInput,
+) -> impl Iterator<Item = (usize, &'a OpRecord, Kind)> + use<'a> {
+    let level = level_of(log, input);
+    let planned = log.planned;
+    log.ops().map(move |(index, op)| (index, op, kind(op, planned, level)))
 }
 
 /// One request of a load, on the run's clock.
@@ -150,14 +154,13 @@ pub struct Request {
 /// The requests of a load; none of a client that is none.
 #[must_use]
 pub fn fates(log: &ClientLog, input: &EvidenceInput) -> Vec<Request> {
-    let level = level_of(log, input);
-    let requests = log.ops().filter_map(|(_, op)| {
+    let requests = kinds(log, input).filter_map(|(_, op, kind)| {
         let exchange = op.exchange.as_ref()?;
         Some(Request {
             due: op.due_ns.unwrap_or(op.call_ns),
             sent: exchange.sent_ns.unwrap_or(op.call_ns),
             done: op.return_ns,
-            kind: kind(op, log, level),
+            kind,
         })
     });
     requests.collect()
@@ -175,7 +178,7 @@ pub(super) fn shares_at(input: &EvidenceInput, level: &ApfLevel, at: Option<Mono
 }
 
 /// A time-out comes after the whole wait, a refusal for want of room at once: half of the wait lies between them.
-fn kind(op: &OpRecord, log: &ClientLog, level: Option<&ApfLevel>) -> Kind {
+fn kind(op: &OpRecord, planned: &PlannedClient, level: Option<&ApfLevel>) -> Kind {
     let Some(exchange) = &op.exchange else { return Kind::Unanswered };
     match exchange.class {
         None => Kind::Unanswered,
@@ -183,7 +186,7 @@ fn kind(op: &OpRecord, log: &ClientLog, level: Option<&ApfLevel>) -> Kind {
         Some(Class::FlowControl) => match level.map(|level| &level.limit_response) {
             Some(LimitResponse::Reject {}) => Kind::ConcurrencyLimit,
             _ => {
-                let timeout = spec_of(log.planned).and_then(|load| load.timeout).map(|timeout| timeout.0);
+                let timeout = spec_of(planned).and_then(|load| load.timeout).map(|timeout| timeout.0);
                 let wait = wait_limit(timeout, REQUEST_TIMEOUT).as_nanos();
                 let took = exchange.sent_ns.map_or(0, |sent| op.return_ns.since(sent));
                 if u128::from(took) * 2 < wait { Kind::QueueFull } else { Kind::TimeOut }

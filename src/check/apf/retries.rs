@@ -1,7 +1,7 @@
 //! The objective `retriesHide`.
 
 use super::accounting;
-use super::requests::{Kind, kind_of};
+use super::requests::{Kind, kinds};
 use crate::check::coverage::cut_short;
 use crate::check::objectives::RetriesHide;
 use crate::check::{Finding, Judge, Verdict};
@@ -20,9 +20,9 @@ pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &RetriesHide)
         return finding;
     };
     let mut attempts: BTreeMap<u64, Vec<Kind>> = BTreeMap::new();
-    for (_, op) in log.ops() {
+    for (_, op, kind) in kinds(log, judge.input) {
         if let Op::Request { of: Some(attempt), .. } = &op.op {
-            attempts.entry(attempt.request).or_default().push(kind_of(op, log, judge.input));
+            attempts.entry(attempt.request).or_default().push(kind);
         }
     }
     let total = match &log.planned.spec {

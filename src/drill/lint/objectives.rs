@@ -2,7 +2,7 @@
 
 use super::super::spec::{ApfOutcomes, Client, Objective, Rpo, Rto, Step};
 use super::super::suggest;
-use super::{Lint, client_path, objective_path};
+use super::{Lint, client_name, client_path, objective_path};
 use crate::check::objectives::{RtoFrom, RtoTo};
 use crate::fault;
 use crate::step::spec::Until;
@@ -35,7 +35,12 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                 one_of(lint, i, objective, has(lint, retries), "retryingLoad", &o.client);
             }
             Objective::Latency(o) => {
-                loads(lint, &objective_path(i, objective, "client"), std::slice::from_ref(&o.client));
+                loads(
+                    lint,
+                    &objective_path(i, objective, "client"),
+                    std::slice::from_ref(&o.client),
+                    is_load,
+                );
             }
         }
     }
@@ -180,7 +185,7 @@ fn outcomes(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &ApfOutcome
     if o.clients.is_empty() {
         lint.error(&path, "no load is named, so nothing is counted", "name `load` clients, as `[jailed]`");
     }
-    loads(lint, &path, &o.clients);
+    loads(lint, &path, &o.clients, is_load);
     let begun: Vec<&String> = lint.drill.spec.steps.iter().flat_map(begins).collect();
     for client in o.clients.iter().filter(|client| !begun.contains(client)) {
         let title = format!("no step begins the load `{client}`");
@@ -195,19 +200,15 @@ fn begins(step: &Step) -> &[String] {
     }
 }
 
-/// Names that are no `load` clients.
-pub(super) fn loads(lint: &mut Lint<'_>, path: &str, names: &[String]) {
-    let known: Vec<&str> = lint
-        .drill
-        .spec
-        .clients
-        .iter()
-        .filter_map(|client| match client {
-            Client::Load(load) => Some(load.name.as_str()),
-            Client::RetryingLoad(load) if path.starts_with("spec.steps") => Some(load.name.as_str()),
-            _ => None,
-        })
-        .collect();
+/// A load of which each request is one attempt, so that its fate can be counted.
+fn is_load(client: &Client) -> bool {
+    matches!(client, Client::Load(_))
+}
+
+/// Names that are no clients of a kind of load.
+pub(super) fn loads(lint: &mut Lint<'_>, path: &str, names: &[String], is_load: fn(&Client) -> bool) {
+    let known: Vec<&str> =
+        lint.drill.spec.clients.iter().filter(|client| is_load(client)).map(client_name).collect();
     for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
         let help = suggest::hint(name, "load clients", &known).unwrap_or_else(|| {
             "add a client, as `- load: {name: jailed, arrivals: {burst: {requests: 30}}}`".to_owned()

@@ -1,6 +1,6 @@
 //! The order of steps: what is restored was saved and lost before.
 
-use super::super::spec::Step;
+use super::super::spec::{Client, Step};
 use super::super::suggest;
 use super::{Lint, client_name, objectives, step_key, step_path};
 use crate::fault::lose_members::MemberLoss;
@@ -51,7 +51,7 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                 }
             }
             Step::ApfLevel(level) => {
-                loads_or_clients(lint, i, step, &level.clients);
+                known_clients(lint, i, step, &level.clients);
                 if state.levels.contains(&level.name.as_str()) {
                     let title = format!("a level named `{}` was made above", level.name);
                     lint.error(&step_path(i, step, "name"), title, "give each level its own name");
@@ -72,7 +72,8 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                 if load.clients.is_empty() {
                     lint.error(&path, "no load is named", "name `load` clients, as `[jailed]`");
                 }
-                objectives::loads(lint, &path, &load.clients);
+                let begun = |client: &Client| matches!(client, Client::Load(_) | Client::RetryingLoad(_));
+                objectives::loads(lint, &path, &load.clients, begun);
             }
             Step::Hold(_) => {}
         }
@@ -94,7 +95,7 @@ pub(super) fn check(lint: &mut Lint<'_>) {
 }
 
 /// Clients that a level is for.
-fn loads_or_clients(lint: &mut Lint<'_>, i: usize, step: &Step, names: &[String]) {
+fn known_clients(lint: &mut Lint<'_>, i: usize, step: &Step, names: &[String]) {
     let path = step_path(i, step, "clients");
     if names.is_empty() {
         lint.error(
