@@ -19,12 +19,12 @@ pub mod list;
 pub mod list_reader;
 pub mod live_api;
 pub mod load;
+pub mod load_request;
 pub mod objects;
 pub mod pace;
 pub mod pod_creator;
 pub mod recorded_transport;
 pub mod reflector;
-pub mod retrying_load;
 pub mod secret_reader;
 pub mod session;
 pub mod spec;
@@ -56,7 +56,6 @@ pub fn spawn(ctx: ClientContext) -> JoinHandle<()> {
         ClientKind::EventWriter => tokio::spawn(event_writer::run(ctx)),
         ClientKind::Deployer => tokio::spawn(deployer::run(ctx)),
         ClientKind::PodCreator => tokio::spawn(pod_creator::run(ctx)),
-        ClientKind::Load => tokio::spawn(load::run(ctx)),
-        ClientKind::RetryingLoad => tokio::spawn(retrying_load::run(ctx)),
+        ClientKind::Load | ClientKind::RetryingLoad => tokio::spawn(load::run(ctx)),
     }
 }

@@ -78,7 +78,7 @@ pub enum RetriesLike {
 }
 
 /// What a load asks for, on objects of the drill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum LoadRequest {
     /// GET of one ConfigMap.
@@ -89,6 +89,9 @@ pub enum LoadRequest {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 100_000))]
         limit: Option<u32>,
+        /// Asks for the pages after the first one too, each one once the one before it is there, by its `continue`.
+        #[serde(default, rename = "allPages", skip_serializing_if = "std::ops::Not::not")]
+        all_pages: bool,
     },
     /// PATCH (merge) of the one ConfigMap that GETs read.
     Patch {},
@@ -100,6 +103,11 @@ pub enum LoadRequest {
         #[serde(default = "LoadRequest::one_byte", rename = "valueBytes")]
         #[schemars(range(min = 1, max = 500_000))]
         value_bytes: u32,
+    },
+    /// DELETE of a ConfigMap, one after the other, that another load has made.
+    Delete {
+        /// Name of the client whose requests are `create`; its load has come to its end before.
+        of: String,
     },
     /// POST of a ConfigMap whose body ends only after a while: it holds its seat for so long.
     SlowCreate {

@@ -214,6 +214,8 @@ pub enum Asked {
     Watch,
     /// POST of a ConfigMap.
     Create,
+    /// DELETE of a ConfigMap.
+    Delete,
     /// The same with a body that takes its time.
     SlowCreate,
 }

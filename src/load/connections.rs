@@ -95,10 +95,10 @@ impl Connections {
             _ => self.open_http1().await.map_err(not_sent)?,
         };
         sender.ready().await.map_err(|_| not_sent(FailureClass::ConnectionLost))?;
-        let sent = self.clock.mono();
+        let (sent, paged) = (self.clock.mono(), outgoing.paged);
         let response = sender.send_request(outgoing.request(&self.authority, false)).await;
         let response = response.map_err(|_| Exchanged::failed(FailureClass::ConnectionLost, Some(sent)))?;
-        let exchanged = read(response, sent, &*self.clock).await;
+        let exchanged = read(response, paged, sent, &*self.clock).await;
         if exchanged.failure.is_none() {
             lock(idle).push(sender);
         }
@@ -118,10 +118,10 @@ impl Connections {
             }
         };
         sender.ready().await.map_err(|_| not_sent(FailureClass::ConnectionLost))?;
-        let sent = self.clock.mono();
+        let (sent, paged) = (self.clock.mono(), outgoing.paged);
         let response = sender.send_request(outgoing.request(&self.authority, true)).await;
         let response = response.map_err(|_| Exchanged::failed(FailureClass::ConnectionLost, Some(sent)))?;
-        Ok(read(response, sent, &*self.clock).await)
+        Ok(read(response, paged, sent, &*self.clock).await)
     }
 
     async fn open_http1(&self) -> Result<http1::SendRequest<Body>, FailureClass> {

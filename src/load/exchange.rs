@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use hyper::{Method, Request, Response, header};
+use memchr::memmem;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct Outgoing {
     pub body: Vec<Bytes>,
     /// The pause.
     pub pause: Duration,
+    /// The answer is a page of a list, and where the next one begins is wanted.
+    pub paged: bool,
 }
 
 impl Outgoing {
@@ -48,7 +51,18 @@ impl Outgoing {
             content_type: "application/json",
             body: Vec::new(),
             pause: Duration::ZERO,
+            paged: false,
         }
+    }
+
+    /// The same for the page of a list that begins here.
+    #[must_use]
+    pub fn page(mut self, token: &str) -> Self {
+        let asked = self.path.find("&continue=").unwrap_or(self.path.len());
+        self.path.truncate(asked);
+        self.path.push_str("&continue=");
+        self.path.push_str(token);
+        self
     }
 
     /// The request for one connection; HTTP/2 needs the authority, HTTP/1.1 the header.
@@ -89,6 +103,8 @@ pub struct Exchanged {
     pub status: Option<u16>,
     /// Why there is no whole answer.
     pub failure: Option<FailureClass>,
+    /// Where the next page of a list begins, when there is one and it was wanted.
+    pub next_page: Option<String>,
     /// What is recorded of it.
     pub seen: Exchange,
 }
@@ -98,12 +114,17 @@ impl Exchanged {
     #[must_use]
     pub fn failed(failure: FailureClass, sent: Option<MonoNs>) -> Self {
         let seen = Exchange { sent_ns: sent, ..Exchange::default() };
-        Self { status: None, failure: Some(failure), seen }
+        Self { status: None, failure: Some(failure), next_page: None, seen }
     }
 }
 
 /// Reads an answer to its end.
-pub(super) async fn read(response: Response<Incoming>, sent: MonoNs, clock: &dyn Clock) -> Exchanged {
+pub(super) async fn read(
+    response: Response<Incoming>,
+    paged: bool,
+    sent: MonoNs,
+    clock: &dyn Clock,
+) -> Exchanged {
     let first_byte = clock.mono();
     let (head, mut body) = response.into_parts();
     let mut begin = Vec::new();
@@ -140,9 +161,43 @@ pub(super) async fn read(response: Response<Incoming>, sent: MonoNs, clock: &dyn
         level,
         retry_after_seconds: text(RETRY_AFTER.as_str()).and_then(|seconds| seconds.parse().ok()),
     };
-    Exchanged { status: Some(status), failure, seen }
+    let next_page = (paged && class == Some(Class::Ok)).then(|| next_page(&begin)).flatten();
+    Exchanged { status: Some(status), failure, next_page, seen }
+}
+
+/// The metadata of a list come before its items. A token is base64 without padding, so it can stand in a query as it is.
+fn next_page(begin: &[u8]) -> Option<String> {
+    let head = &begin[..memmem::find(begin, b"\"items\":").unwrap_or(begin.len())];
+    let key: &[u8] = b"\"continue\":\"";
+    let token = &head[memmem::find(head, key)? + key.len()..];
+    let token = &token[..token.iter().position(|byte| *byte == b'"')?];
+    let is_token = token.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte));
+    (is_token && !token.is_empty()).then(|| String::from_utf8_lossy(token).into_owned())
 }
 
 fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_named_before_the_items() {
+        let list = br#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"7","continue":"eyJ2IjoibWV0YSJ9"},"items":[]}"#;
+        assert_eq!(next_page(list).as_deref(), Some("eyJ2IjoibWV0YSJ9"));
+        let last = br#"{"metadata":{"resourceVersion":"7"},"items":[{"data":{"continue":"x"}}]}"#;
+        assert_eq!(next_page(last), None, "data of an object");
+        assert_eq!(next_page(br#"{"metadata":{"continue":"a b"},"items":[]}"#), None, "no token");
+        assert_eq!(next_page(br#"{"metadata":{"continue":"#), None);
+    }
+
+    #[test]
+    fn a_page_takes_the_place_of_the_one_before_it() {
+        let first = Outgoing::get("/maps?limit=5".to_owned());
+        let second = first.page("one");
+        assert_eq!(second.path, "/maps?limit=5&continue=one");
+        assert_eq!(second.page("two").path, "/maps?limit=5&continue=two");
+    }
 }

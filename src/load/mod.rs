@@ -4,3 +4,5 @@ pub mod arrivals;
 pub mod connections;
 pub mod exchange;
 pub mod pacer;
+pub mod retries;
+pub mod sender;

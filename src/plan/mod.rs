@@ -21,6 +21,7 @@ pub use expand::components;
 
 use crate::agent::undo::OnLapse;
 use crate::apf::range::Outcomes;
+use crate::client::spec::Load;
 use crate::drill::spec::{
     Client, Drill, EncryptionAtRest, Limits, Objective, ProviderKind, SteadyState, Step, Topology,
 };
@@ -134,6 +135,17 @@ pub struct PlannedClient {
     pub every_ns: Option<u64>,
     /// Fewer completed operations (for watches: events) than these make objectives that rest on the client inconclusive.
     pub minimum: MinimumOperations,
+}
+
+impl PlannedClient {
+    /// The drill's words, of a load without retries.
+    #[must_use]
+    pub fn load(&self) -> Option<&Load> {
+        match self.spec.as_ref()? {
+            Client::Load(load) => Some(load),
+            _ => None,
+        }
+    }
 }
 
 /// Least number of operations of a client in each part of the run.

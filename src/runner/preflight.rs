@@ -107,7 +107,7 @@ async fn make_namespace(plan: &Plan, cluster: &dyn Cluster, namespace: &str) -> 
             format!("{rbac}/namespaces/{namespace}/roles"),
             json!({"metadata": {"name": "quakeproof-clients"}, "rules": [
                 {"apiGroups": [""], "resources": ["configmaps"],
-                 "verbs": ["create", "get", "list", "watch", "update", "patch"]},
+                 "verbs": ["create", "get", "list", "watch", "update", "patch", "delete"]},
                 {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get", "list"]},
                 {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
                 {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "get"]},

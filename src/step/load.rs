@@ -8,13 +8,13 @@ use super::{StepContext, StepError};
 use crate::agent::api::ApiAccess;
 use crate::apf::metrics::{LevelMetrics, SchemaMetrics, Scrape};
 use crate::client::connection::{Connector, Protocol};
-use crate::client::load::{LoadProgress, TARGET};
+use crate::client::load_request::{TARGET, get};
 use crate::clock::MonoNs;
 use crate::drill::spec::Step;
 use crate::fault::apf_level::{ApfLevel, LEVELS, SCHEMAS, scrape};
 use crate::journal::entry::Fact;
 use crate::load::connections::Connections;
-use crate::load::exchange::Outgoing;
+use crate::load::sender::LoadProgress;
 use crate::plan::PlannedClient;
 use crate::plan::predict::flow;
 use crate::provider::component::{ComponentId, Role};
@@ -147,14 +147,10 @@ async fn probe(name: &str, ctx: &StepContext) -> Result<Option<String>, StepErro
         ctx.cluster.identity(&planned.identity, &[CLIENT_GROUP]).map_err(|e| failed(e.to_string()))?;
     let connector = Connector::new(ctx.cluster.dialer(), &endpoint, &identity, Protocol::Http1)
         .map_err(|e| failed(e.to_string()))?;
-    let path = format!(
-        "/api/v1/namespaces/{}/configmaps/{TARGET}?timeout={}ms",
-        ctx.namespace,
-        PROBE_TIMEOUT.as_millis()
-    );
+    let request = get(&ctx.namespace, &format!("?timeout={}ms", PROBE_TIMEOUT.as_millis()));
     let call_ns = ctx.clock.mono();
     let connection = Connections::new(connector, Protocol::Http1, 1, Arc::clone(&ctx.clock));
-    let exchanged = connection.exchange(Outgoing::get(path)).await;
+    let exchanged = connection.exchange(request).await;
     let return_ns = ctx.clock.mono();
     let Some(status) = exchanged.status else {
         return Err(failed(exchanged.failure.map_or_else(String::new, |f| f.to_string())));

@@ -6,7 +6,6 @@ use super::servers::readings;
 use super::{held_by, requests};
 use crate::apf::range::{Outcomes, Range};
 use crate::check::Judge;
-use crate::client::load::spec_of;
 use crate::clock::MonoNs;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
 use crate::provider::component::{ComponentId, Role};
@@ -317,7 +316,7 @@ fn accounting(judge: &Judge, level: &ApfLevel) -> ApfAccounting {
 /// Per server that a holder held: what came through meanwhile and afterwards.
 fn leaks(judge: &Judge, own: &[&ClientLog]) -> Vec<ApfLeak> {
     let holder_of = |log: &ClientLog| {
-        let holder = spec_of(log.planned)?.while_held_by.as_deref()?;
+        let holder = log.planned.load()?.while_held_by.as_deref()?;
         own.iter().find(|other| other.name() == holder)
     };
     let held: Vec<(&ClientLog, &ClientLog)> =

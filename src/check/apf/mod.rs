@@ -14,7 +14,6 @@ use super::coverage::cut_short;
 use super::objectives::ApfOutcomes;
 use super::{Finding, Judge, Verdict};
 use crate::apf::range::Range;
-use crate::client::load::spec_of;
 use crate::clock::MonoNs;
 use crate::fault::apf_level::ApfLevel;
 use crate::plan::predict::flow::{excluded, outcomes};
@@ -118,7 +117,7 @@ fn doubt(
         ));
     }
     doubts.extend(levels.doubt(flow, log, seen));
-    let spec = spec_of(log.planned);
+    let spec = log.planned.load();
     if let Some(holder) = spec.and_then(|load| load.while_held_by.as_deref()) {
         doubts.extend(not_held(judge, holder, seen, name));
     }

@@ -2,7 +2,6 @@
 
 use crate::apf::answer::Class;
 use crate::apf::level::wait_limit;
-use crate::client::load::spec_of;
 use crate::clock::MonoNs;
 use crate::drill::spec::Step;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
@@ -186,7 +185,7 @@ fn kind(op: &OpRecord, planned: &PlannedClient, level: Option<&ApfLevel>) -> Kin
         Some(Class::FlowControl) => match level.map(|level| &level.limit_response) {
             Some(LimitResponse::Reject {}) => Kind::ConcurrencyLimit,
             _ => {
-                let timeout = spec_of(planned).and_then(|load| load.timeout).map(|timeout| timeout.0);
+                let timeout = planned.load().and_then(|load| load.timeout).map(|timeout| timeout.0);
                 let wait = wait_limit(timeout, REQUEST_TIMEOUT).as_nanos();
                 let took = exchange.sent_ns.map_or(0, |sent| op.return_ns.since(sent));
                 if u128::from(took) * 2 < wait { Kind::QueueFull } else { Kind::TimeOut }

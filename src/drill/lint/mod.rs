@@ -1,6 +1,7 @@
 //! What can be read but makes no sense: a drill whose objectives its clients can't
 //! measure, steps in an impossible order, values outside their range.
 
+mod loads;
 mod names;
 pub use names::is_kebab;
 mod objectives;
@@ -19,6 +20,7 @@ pub fn lint(drill: &Drill, source: &SourceMap) -> Vec<Problem> {
     let mut lint = Lint { drill, source, problems: Vec::new() };
     names::check(&mut lint);
     ranges::check(&mut lint);
+    loads::check(&mut lint);
     steps::check(&mut lint);
     objectives::check(&mut lint);
     timing::check(&mut lint);

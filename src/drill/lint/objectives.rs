@@ -4,6 +4,7 @@ use super::super::spec::{ApfOutcomes, Client, Objective, Rpo, Rto, Step};
 use super::super::suggest;
 use super::{Lint, client_name, client_path, objective_path};
 use crate::check::objectives::{RtoFrom, RtoTo};
+use crate::client::spec::LoadRequest;
 use crate::fault;
 use crate::step::spec::Until;
 use std::collections::BTreeMap;
@@ -190,6 +191,17 @@ fn outcomes(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &ApfOutcome
     for client in o.clients.iter().filter(|client| !begun.contains(client)) {
         let title = format!("no step begins the load `{client}`");
         lint.error(&path, title, format!("add `- load: {{clients: [{client}]}}`"));
+    }
+    let paged = |client: &Client| match client {
+        Client::Load(load) => {
+            o.clients.contains(&load.name)
+                && matches!(load.request, LoadRequest::List { all_pages: true, .. })
+        }
+        _ => false,
+    };
+    if has(lint, paged) {
+        let title = "how many pages a list has is not known beforehand, so nothing can be predicted of `allPages`";
+        lint.error(&path, title, "leave `allPages` out, or judge the load by `latency`");
     }
 }
 

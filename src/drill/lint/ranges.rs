@@ -1,13 +1,11 @@
 //! Values outside their range, and lists that must not be empty.
 
-use super::super::spec::{ApfLevel, Client, LeaderElector, Load, SteadyState, Step};
+use super::super::spec::{ApfLevel, Client, LeaderElector, SteadyState, Step};
 use super::super::values::Span;
 use super::is_kebab;
 use super::{Lint, client_path, condition_key, objective_path, step_path};
-use crate::client::spec::LoadRequest;
 use crate::drill::spec::Objective;
 use crate::fault::apf_level::LimitResponse;
-use crate::load::arrivals::Arrivals;
 
 /// Shortest lease: a shorter one would lapse while a healthy runner renews it.
 const DEAD_MAN: (Span, Span) = (Span::secs(5), Span::secs(600));
@@ -22,16 +20,13 @@ const OBJECTS: (u32, u32) = (1, 100);
 /// States that a search explores: the most takes minutes.
 const STATES: (u64, u64) = (1, 100_000_000);
 /// Objects per page that API servers are asked for.
-const PAGE: (u32, u32) = (1, 100_000);
+pub(super) const PAGE: (u32, u32) = (1, 100_000);
 /// Below 10 s the short leases of a keeper would run out before they are given back.
 const LEASE_TTL: (Span, Span) = (Span::secs(10), Span::secs(3600));
 /// Of elections.
 const LEASE_DURATION: (Span, Span) = (Span::secs(2), Span::secs(3600));
 /// Of elections.
 const RETRY: (Span, Span) = (Span::millis(100), Span::secs(600));
-
-/// Of one load; each is a line of its history.
-const MOST_REQUESTS: u64 = 5_000_000;
 
 pub(super) fn check(lint: &mut Lint<'_>) {
     empty_lists(lint);
@@ -141,62 +136,8 @@ fn clients(lint: &mut Lint<'_>) {
             Client::EventWriter(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
             Client::Deployer(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
             Client::PodCreator(c) => span(lint, &client_path(i, client, "every"), c.every, EVERY),
-            Client::Load(c) => load(lint, i, client, c),
-            Client::RetryingLoad(c) => {
-                let path = client_path(i, client, "arrivals");
-                arrivals(lint, &path, c.arrivals);
-                if c.arrivals.at_a_time().is_some() {
-                    lint.error(
-                        &path,
-                        "a load that retries has no closed loop",
-                        "write `burst` or `constant`",
-                    );
-                }
-            }
+            Client::Load(_) | Client::RetryingLoad(_) => {}
         }
-    }
-}
-
-fn arrivals(lint: &mut Lint<'_>, path: &str, arrivals: Arrivals) {
-    let requests = arrivals.count_at_most();
-    if requests == 0 || requests > MOST_REQUESTS {
-        let title = format!("these arrivals are {requests} requests");
-        lint.error(path, title, format!("make it 1 to {MOST_REQUESTS}"));
-    }
-}
-
-/// What one machine can send, and what an API server takes.
-fn load(lint: &mut Lint<'_>, i: usize, client: &Client, c: &Load) {
-    let path = |key: &str| client_path(i, client, key);
-    for (key, value, most) in [("connections", c.connections, 1000), ("inFlight", c.in_flight, 100_000)] {
-        if !(1..=most).contains(&value) {
-            let title = format!("`{key}: {value}` is out of range");
-            lint.error(&path(key), title, format!("write 1 to {most}"));
-        }
-    }
-    if let Some(timeout) = c.timeout {
-        // API servers take only what is below their own request timeout, 60 s by default.
-        span(lint, &path("timeout"), timeout, (Span::millis(100), Span::secs(59)));
-    }
-    arrivals(lint, &path("arrivals"), c.arrivals);
-    if let LoadRequest::List { limit: Some(limit) } = c.request
-        && !(PAGE.0..=PAGE.1).contains(&limit)
-    {
-        let help = format!("write {} to {}, or leave it out for all", PAGE.0, PAGE.1);
-        lint.error(&path("request.list.limit"), format!("`limit: {limit}` is out of range"), help);
-    }
-    if let LoadRequest::Create { value_bytes } = c.request
-        && !(1..=500_000).contains(&value_bytes)
-    {
-        let title = format!("`valueBytes: {value_bytes}` is out of range");
-        lint.error(
-            &path("request.create.valueBytes"),
-            title,
-            "write 1 to 500000; etcd takes 1.5 MiB at most",
-        );
-    }
-    if let LoadRequest::SlowCreate { duration } = c.request {
-        span(lint, &path("request.slowCreate.for"), duration, (Span::millis(100), Span::secs(50)));
     }
 }
 
@@ -334,7 +275,7 @@ fn objectives(lint: &mut Lint<'_>) {
     }
 }
 
-fn span(lint: &mut Lint<'_>, path: &str, value: Span, (least, most): (Span, Span)) {
+pub(super) fn span(lint: &mut Lint<'_>, path: &str, value: Span, (least, most): (Span, Span)) {
     if value < least || value > most {
         let key = path.rsplit('.').next().unwrap_or(path);
         lint.error(path, format!("`{key}: {value}` is out of range"), format!("write {least} to {most}"));

@@ -199,7 +199,7 @@ fn spread(due: &[u64], wait: u64, slack: Slack) -> Vec<u64> {
 pub const WATCH_GOES_ON: &str = "it goes on: a watch is under flow control until it is initialised, and not any more then (apf_filter.go)";
 
 /// What is expected of a library that retries while its level is held and let go later.
-pub const RETRIES_HIDE: &str = "every request succeeds for whoever asked, after one refused attempt or more; without                                 retries each would be refused (client-go rest/with_retry.go, kube server_retry)";
+pub const RETRIES_HIDE: &str = "every request succeeds for whoever asked, after one refused attempt or more; without retries each would be refused (client-go rest/with_retry.go, kube server_retry)";
 
 /// When an elector that is held up loses its Lease, counted from when the level is in force: earliest, latest.
 #[must_use]
