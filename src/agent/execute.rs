@@ -117,6 +117,10 @@ impl Attempt<'_> {
                 self.until_holds(|| async { Ok(objects::remove(&*self.ops.api, servers, run, paths).await) })
                     .await
             }
+            UndoOp::PutObjectBack { servers, run, path, object } => {
+                let back = || objects::put_back(&*self.ops.api, servers, run, path, object);
+                self.until_holds(|| async { Ok(back().await) }).await
+            }
         }
     }
 
@@ -235,6 +239,7 @@ fn in_words(op: &UndoOp) -> String {
         UndoOp::BringDataBack { component, .. } => format!("bring back the data of {component}"),
         UndoOp::AwaitReady { component } => format!("await that {component} is ready"),
         UndoOp::RemoveObjects { paths, .. } => format!("remove {}", paths.join(", ")),
+        UndoOp::PutObjectBack { path, .. } => format!("put {path} back"),
         UndoOp::AwaitListEqualsEtcd => "await that LIST equals etcd's own state".to_owned(),
     }
 }

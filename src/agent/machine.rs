@@ -447,7 +447,10 @@ impl Lease {
             | UndoOp::Start { component }
             | UndoOp::Resume { component }
             | UndoOp::BringDataBack { component, .. } => Some(component.clone()),
-            UndoOp::AwaitReady { .. } | UndoOp::AwaitListEqualsEtcd | UndoOp::RemoveObjects { .. } => None,
+            UndoOp::AwaitReady { .. }
+            | UndoOp::AwaitListEqualsEtcd
+            | UndoOp::RemoveObjects { .. }
+            | UndoOp::PutObjectBack { .. } => None,
         });
         acted_on.collect()
     }

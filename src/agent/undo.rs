@@ -3,6 +3,7 @@
 use crate::provider::component::{ComponentId, DataSlot, StopMethod};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Identity of one injection within a run: `<step index>-<fault kind>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -88,5 +89,18 @@ pub enum UndoOp {
         run: String,
         /// Paths of the objects.
         paths: Vec<String>,
+    },
+    /// Brings one object of the API that carries the run's label back to what it was, through the
+    /// first API server that answers: spec, annotations, labels, of the same UID. What is gone, or
+    /// does not carry the label, is left alone.
+    PutObjectBack {
+        /// Whom to ask.
+        servers: Vec<ComponentId>,
+        /// Value of the label.
+        run: String,
+        /// Path of the object.
+        path: String,
+        /// The object as it was read.
+        object: Value,
     },
 }

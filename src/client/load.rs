@@ -170,4 +170,3 @@ fn outcome(exchanged: &Exchanged) -> Outcome {
         (None, status) => Outcome::Failed { status, reason: "refused".to_owned() },
     }
 }
-

@@ -80,6 +80,7 @@ pub fn get(namespace: &str, query: &str) -> Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::spec::LoadProtocol;
     use crate::drill::values::Span;
     use crate::load::arrivals::{Arrivals, Serial};
 
@@ -108,7 +109,10 @@ mod tests {
         assert_eq!(path(LoadRequest::Get {}, None), format!("{maps}/{TARGET}"));
         let short = Some(Span::millis(1500));
         assert_eq!(path(LoadRequest::Get {}, short), format!("{maps}/{TARGET}?timeout=1500ms"));
-        assert_eq!(path(LoadRequest::List { limit: Some(5), all_pages: false }, None), format!("{maps}?limit=5"));
+        assert_eq!(
+            path(LoadRequest::List { limit: Some(5), all_pages: false }, None),
+            format!("{maps}?limit=5")
+        );
         assert_eq!(
             path(LoadRequest::List { limit: Some(5), all_pages: false }, short),
             format!("{maps}?timeout=1500ms&limit=5")

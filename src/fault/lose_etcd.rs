@@ -273,6 +273,7 @@ mod tests {
             targets: &targets,
             components: &components,
             closed_by: None,
+            before: &[],
         })
     }
 
@@ -355,8 +356,14 @@ mod tests {
         let step = Step::RestoreSnapshot(restore);
         let id = InjectionId("2-loseEtcd".to_owned());
         let closed_by = Some(&step);
-        let injection =
-            Injection { run: "run-7", id: &id, targets: &targets, components: &components, closed_by };
+        let injection = Injection {
+            run: "run-7",
+            id: &id,
+            targets: &targets,
+            components: &components,
+            closed_by,
+            before: &[],
+        };
         let fault = LoseEtcd { members: Members::All };
         for ops in [fault.undo(&injection, 1).ops, fault.roll_forward(&injection, 1).unwrap().ops] {
             let back = last_position(

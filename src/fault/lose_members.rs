@@ -280,8 +280,14 @@ mod tests {
         let all = components(Topology { etcd: 3, ..Topology::default() });
         let targets = QuorumLoss {}.targets(&all);
         let id_of = InjectionId("2-quorumLoss".to_owned());
-        let injection =
-            Injection { run: "r", id: &id_of, targets: &targets, components: &all, closed_by: None };
+        let injection = Injection {
+            run: "r",
+            id: &id_of,
+            targets: &targets,
+            components: &all,
+            closed_by: None,
+            before: &[],
+        };
         let ops = QuorumLoss {}.undo(&injection, 1).ops;
         let start = |name: &str| UndoOp::Start { component: id(name) };
         let wait = |name: &str| UndoOp::AwaitReady { component: id(name) };

@@ -14,6 +14,7 @@ use crate::plan::PlannedComponent;
 use crate::provider::Capability;
 use crate::provider::component::{ComponentControl, ComponentId, ControlError, Role, StopMethod};
 use futures::future::BoxFuture;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use thiserror::Error;
@@ -32,6 +33,8 @@ pub struct Injection<'a> {
     pub components: &'a [PlannedComponent],
     /// The step that ends it; absent: the undo does.
     pub closed_by: Option<&'a Step>,
+    /// Objects of the API that the fault changes, as [`Fault::before`] found them.
+    pub before: &'a [Value],
 }
 
 impl Injection<'_> {
@@ -113,6 +116,10 @@ pub trait Fault: Send + Sync {
     fn needs(&self) -> BTreeSet<Capability>;
     /// How components are stopped, where they are; named in every recovery time.
     fn stop_method(&self) -> Option<StopMethod>;
+    /// Reads the objects of the API that the fault changes, before anything is armed; none for most faults.
+    fn before<'a>(&'a self, _: FaultContext<'a>, _: &'a [ComponentId]) -> Faulting<'a, Vec<Value>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
     /// The inverse that holds from arming on, to be carried out within `within_ns`. Pure.
     fn undo(&self, injection: &Injection<'_>, within_ns: u64) -> Undo;
     /// The inverse that holds once going back would do harm; `None` for faults that

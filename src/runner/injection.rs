@@ -13,6 +13,7 @@ use crate::journal::entry::{Fact, JournalEvent};
 use crate::plan::{Plan, PlannedStep};
 use crate::provider::component::{ComponentId, ControlError, Role};
 use crate::step::{self, StepContext, StepError};
+use serde_json::Value;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub struct OpenInjection {
     pub targets: Vec<ComponentId>,
     /// Declared limit of its undo.
     pub within_ns: u64,
+    /// Objects of the API that it changes, as they were.
+    pub before: Vec<Value>,
 }
 
 impl OpenInjection {
@@ -48,6 +51,7 @@ impl OpenInjection {
             targets: &self.targets,
             components: &ctx.plan.cluster.components,
             closed_by: closing_step(&ctx.plan, self.step),
+            before: &self.before,
         }
     }
 }
@@ -77,12 +81,18 @@ pub async fn inject(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(), 
     let within_ns = planned.fault.as_ref().map_or(UNDO_WITHIN_NS, |fault| fault.undo_within_ns);
     let plan = Arc::clone(&ctx.plan);
     let run = ctx.run.clone();
+    let control = ctx.cluster.control();
+    let view = ctx.view.clone();
+    let api = ctx.api();
+    let fault_context = FaultContext { control: control.as_ref(), view: view.as_ref(), api: &api };
+    let before = fault.before(fault_context, &planned.targets).await?;
     let injection = Injection {
         run: &run,
         id: &id,
         targets: &planned.targets,
         components: &plan.cluster.components,
         closed_by: closing_step(&plan, planned.index),
+        before: &before,
     };
     let undo = fault.undo(&injection, within_ns);
     let ttl_ns = ctx.plan.limits.dead_man.as_ns();
@@ -94,6 +104,7 @@ pub async fn inject(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(), 
         fault: Arc::clone(&fault),
         targets: planned.targets.clone(),
         within_ns,
+        before: before.clone(),
     });
     ask_agent(ctx, &Request::Arm { run: ctx.run.clone(), undo, ttl_ns }).await?;
     ctx.go_on()?;
@@ -107,10 +118,6 @@ pub async fn inject(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(), 
     };
     ctx.journalist.record(injecting).await?;
     still_leased(ctx).await?;
-    let control = ctx.cluster.control();
-    let view = ctx.view.clone();
-    let api = ctx.api();
-    let fault_context = FaultContext { control: control.as_ref(), view: view.as_ref(), api: &api };
     fault.inject(fault_context, &ctx.guard, injection).await?;
     ctx.journalist.record(JournalEvent::Injected { injection: id.clone() }).await?;
     let observation = await_observation(ctx, || fault.verify_injected(fault_context, injection)).await?;

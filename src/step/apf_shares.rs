@@ -5,6 +5,7 @@ use super::load::identity;
 use super::spec::ApfShares;
 use super::{StepContext, StepError};
 use crate::agent::api::ApiAccess;
+use crate::drill::spec::Step;
 use crate::fault::apf_level::{ApfLevel, LEVELS, limits_in_force};
 use crate::journal::entry::Fact;
 use crate::plan::PlannedStep;
@@ -21,7 +22,8 @@ pub(super) async fn execute(
     step: &ApfShares,
     ctx: &mut StepContext,
 ) -> Result<(), StepError> {
-    let name = ApfLevel::object_name(&ctx.run, &step.level);
+    let level = level_of(&step.level, ctx)?;
+    let name = level.level_name(&ctx.run);
     let servers = ctx.components(Role::KubeApiserver);
     let api = ctx.api();
     still_leased(ctx).await?;
@@ -47,6 +49,14 @@ pub(super) async fn execute(
     })
     .await?;
     Ok(())
+}
+
+fn level_of<'a>(name: &str, ctx: &'a StepContext) -> Result<&'a ApfLevel, StepError> {
+    let level = ctx.plan.steps.iter().find_map(|planned| match &planned.step {
+        Step::ApfLevel(level) if level.name == name => Some(level),
+        _ => None,
+    });
+    level.ok_or_else(|| StepError::NotSeen(format!("the plan has no level `{name}`")))
 }
 
 async fn change(

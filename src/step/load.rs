@@ -16,7 +16,6 @@ use crate::journal::entry::Fact;
 use crate::load::connections::Connections;
 use crate::load::sender::LoadProgress;
 use crate::plan::PlannedClient;
-use crate::plan::predict::flow;
 use crate::provider::component::{ComponentId, Role};
 use crate::runner::clients::CLIENT_GROUP;
 use hyper::Method;
@@ -122,8 +121,8 @@ async fn names(ctx: &StepContext) -> Result<BTreeMap<String, String>, StepError>
 
 /// Whether a client's requests go where the plan says, and not to the level that nothing limits.
 fn is_as_planned(client: &str, level: Option<&String>, ctx: &StepContext) -> Result<(), StepError> {
-    let planned = flow::level_of(&ctx.plan.drill, client).map(|(_, level)| level);
-    let wanted = planned.map(|level| ApfLevel::object_name(&ctx.run, &level.name));
+    let planned = ctx.plan.drill.level_of(client).map(|(_, level)| level);
+    let wanted = planned.map(|level| level.level_name(&ctx.run));
     let why = match (level, wanted) {
         (None, _) => "its answer names no level: is API Priority and Fairness on?".to_owned(),
         (Some(level), _) if level == "exempt" => {
@@ -193,7 +192,7 @@ async fn read_metrics(ctx: &mut StepContext) -> Result<(), StepError> {
         let scraped = scrape(&ctx.api(), &server).await.map_err(StepError::NotSeen)?;
         let read = Reading { scraped, call_ns, return_ns: ctx.clock.mono() };
         for level in &levels {
-            let fact = read.of(ctx, &server, &level.name).await.map_err(StepError::NotSeen)?;
+            let fact = read.of(ctx, &server, level).await.map_err(StepError::NotSeen)?;
             let Fact::FlowMetrics { level_is, .. } = &fact else { continue };
             let known = ctx.memory.levels.entry(level.name.clone()).or_insert_with(|| level_is.clone());
             let is_own = known == level_is;
@@ -216,17 +215,16 @@ struct Reading {
 }
 
 impl Reading {
-    async fn of(&self, ctx: &StepContext, server: &ComponentId, level: &str) -> Result<Fact, String> {
+    async fn of(&self, ctx: &StepContext, server: &ComponentId, level: &ApfLevel) -> Result<Fact, String> {
         let api = ctx.api();
-        let name = ApfLevel::object_name(&ctx.run, level);
-        let [schema, object] = ApfLevel::paths(&ctx.run, level);
-        let seen = self.scraped.levels.get(&name).cloned().unwrap_or_default();
+        let (schema, object) = (level.schema_path(&ctx.run), level.level_path(&ctx.run));
+        let seen = self.scraped.levels.get(&level.level_name(&ctx.run)).cloned().unwrap_or_default();
         Ok(Fact::FlowMetrics {
             server: server.clone(),
-            level: level.to_owned(),
+            level: level.name.clone(),
             process_start_ns: self.scraped.process_start.map(|seconds| (seconds * 1e9) as u64),
             seats: seats(&seen),
-            requests: requests(seen.schemas.get(&name)),
+            requests: requests(seen.schemas.get(&level.own_name(&ctx.run))),
             level_is: identity(&api.call(server, Method::GET, &object, None).await?.json()),
             schema_is: identity(&api.call(server, Method::GET, &schema, None).await?.json()),
             call_ns: self.call_ns,

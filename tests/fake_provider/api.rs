@@ -40,6 +40,20 @@ impl ApiAccess for FakeApi {
                     objects.insert(format!("{path}/{name}"), object.clone());
                     (201, object)
                 }
+                Method::PUT => {
+                    let (there, new) = (objects.get(path), body.cloned().unwrap_or_default());
+                    let uid = &new["metadata"]["uid"];
+                    match there {
+                        None => (404, Value::Null),
+                        Some(there) if !uid.is_null() && there["metadata"]["uid"] != *uid => {
+                            (409, Value::Null)
+                        }
+                        Some(_) => {
+                            objects.insert(path.to_owned(), new.clone());
+                            (200, new)
+                        }
+                    }
+                }
                 _ => objects.get(path).map_or((404, Value::Null), |object| (200, object.clone())),
             };
             Ok(ApiAnswer { status, body: answer.to_string().into_bytes() })

@@ -1,11 +1,11 @@
-//! A drill that jails clients is cut off: their level and its schema are gone, and nothing else has changed.
+//! A drill that changes flow control is cut off: what it made is gone, what it changed is as it was, and nothing else
+//! has changed.
 
 use crate::drills::{LONG, Run, STANDING, Site, name};
 use crate::lab::eventually;
 use quakeproof::agent::protocol::HeldState;
 use quakeproof::client::connection::{Connector, Protocol};
 use quakeproof::clock::SystemClock;
-use quakeproof::fault::apf_level::ApfLevel;
 use quakeproof::journal::entry::JournalEvent;
 use quakeproof::load::connections::Connections;
 use quakeproof::load::exchange::Outgoing;
@@ -30,29 +30,49 @@ const DEATHS: [(&str, usize); 8] = [
     ("endVerified", 1),
 ];
 
+/// Of a level that was there before: before and after it is changed, with requests in its queue, and put back.
+const DEATHS_OF_CHANGED: [(&str, usize); 5] =
+    [("undoArmed", 1), ("injecting", 1), ("injected", 1), ("stepFinished", 2), ("endVerified", 1)];
+
 #[test]
 fn nobody_stays_jailed_whenever_the_runner_dies() {
     let site = Site::standing();
-    let before = flow_control(&site);
-    let mut whole = start(&site, "whole", "");
-    whole.ended_with(0);
-    assert_eq!(flow_control(&site), before);
+    survives(&site, "jailed.yaml", &DEATHS);
     assert_eq!(level_of_observer(&site), "exempt");
-    for (event, nth) in DEATHS {
-        let mut run = start(&site, &format!("{event}-{nth}"), &format!("{event}:{nth}"));
-        let end = run.ended(LONG);
-        assert_eq!(end.code, None, "it was not killed: {}", end.stderr);
-        assert_eq!(run.journal().last().map(name).as_deref(), Some(event));
-        site.recover(&run, 2);
-        assert_eq!(flow_control(&site), before, "killed after {event}:{nth}");
-        site.lap(&format!("killed after {event}:{nth}, recovered"));
-    }
-    without_anybody(&site, &before);
 }
 
-/// The dead-man removes them, with requests of the jailed in the queue.
-fn without_anybody(site: &Site, before: &Objects) {
-    let mut run = start(site, "dead-man", "stepFinished:2");
+/// `workload-low` is one of those that API servers keep as they ship it unless its annotation says otherwise.
+#[test]
+fn a_level_of_the_cluster_is_put_back_whenever_the_runner_dies() {
+    let site = Site::standing();
+    let updated = |objects: &Objects| objects.values().any(|what| what[1][AUTOUPDATE] == "true");
+    assert!(updated(&flow_control(&site)));
+    survives(&site, "starved.yaml", &DEATHS_OF_CHANGED);
+}
+
+const AUTOUPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
+
+/// Nothing is left of a drill that is not cut off, that dies after these entries, or that nobody recovers.
+fn survives(site: &Site, drill: &str, deaths: &[(&str, usize)]) {
+    let before = flow_control(site);
+    let mut whole = start(site, drill, "whole", "");
+    whole.ended_with(0);
+    assert_eq!(flow_control(site), before);
+    for (event, nth) in deaths {
+        let mut run = start(site, drill, &format!("{event}-{nth}"), &format!("{event}:{nth}"));
+        let end = run.ended(LONG);
+        assert_eq!(end.code, None, "it was not killed: {}", end.stderr);
+        assert_eq!(run.journal().last().map(name).as_deref(), Some(*event));
+        site.recover(&run, 2);
+        assert_eq!(flow_control(site), before, "killed after {event}:{nth}");
+        site.lap(&format!("killed after {event}:{nth}, recovered"));
+    }
+    without_anybody(site, drill, &before);
+}
+
+/// The dead-man undoes it, with requests in the queue.
+fn without_anybody(site: &Site, drill: &str, before: &Objects) {
+    let mut run = start(site, drill, "dead-man", "stepFinished:2");
     run.ended(LONG);
     assert_ne!(flow_control(site), *before, "the level is there");
     let lapsed = HeldState::Undone { by_lapse: true };
@@ -69,9 +89,9 @@ fn without_anybody(site: &Site, before: &Objects) {
 fn a_level_that_somebody_else_changes_ends_the_run_and_is_removed() {
     let site = Site::standing();
     let before = flow_control(&site);
-    let mut run = start(&site, "edited", "");
+    let mut run = start(&site, "jailed.yaml", "edited", "");
     run.reached("stepFinished", 2);
-    let level = ApfLevel::object_name(&run.id(), "jail");
+    let level = format!("quakeproof-jail-{}", run.id().rsplit('-').next().unwrap());
     let patch = r#"{"spec":{"limited":{"nominalConcurrencyShares":7}}}"#;
     let kind = "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io";
     site.lab.kubectl(STANDING, &format!("patch {kind} {level} --type merge -p '{patch}'")).succeeded();
@@ -89,11 +109,11 @@ fn a_level_that_somebody_else_changes_ends_the_run_and_is_removed() {
     site.verify(&run);
 }
 
-fn start(site: &Site, name: &str, killed_after: &str) -> Run {
-    site.start_in(&site.lab.root().join(name), "jailed.yaml", &[], killed_after)
+fn start(site: &Site, drill: &str, name: &str, killed_after: &str) -> Run {
+    site.start_in(&site.lab.root().join(name), drill, &[], killed_after)
 }
 
-/// Spec and UID by kind and name.
+/// UID, annotations, labels and spec by kind and name.
 type Objects = BTreeMap<String, Value>;
 
 /// Every object of flow control, seen from outside.
@@ -104,7 +124,7 @@ fn flow_control(site: &Site) -> Objects {
     let list: Value = serde_json::from_str(&text).unwrap();
     let object = |item: &Value| {
         let meta = &item["metadata"];
-        let what = serde_json::json!([meta["uid"], meta["annotations"], item["spec"]]);
+        let what = serde_json::json!([meta["uid"], meta["annotations"], meta["labels"], item["spec"]]);
         (format!("{} {}", item["kind"], meta["name"]), what)
     };
     list["items"].as_array().unwrap().iter().map(object).collect()

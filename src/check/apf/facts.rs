@@ -217,7 +217,7 @@ fn of_level(judge: &Judge, level: &ApfLevel) -> ApfFacts {
     ApfFacts {
         cluster: input.plan.cluster.name.clone(),
         level: level.name.clone(),
-        flow_schema: ApfLevel::object_name(run_id(input), &level.name),
+        flow_schema: level.own_name(run_id(input)),
         servers: servers(judge, level),
         phases: own.iter().map(|log| phase(judge, level, log, &levels)).collect(),
         control,

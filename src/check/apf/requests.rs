@@ -7,7 +7,7 @@ use crate::drill::spec::Step;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
 use crate::history::record::{ClientKind, OpRecord};
 use crate::journal::entry::{Fact, JournalEvent};
-use crate::plan::predict::flow::{self, REQUEST_TIMEOUT};
+use crate::plan::predict::flow::REQUEST_TIMEOUT;
 use crate::plan::{FlowPrediction, PlannedClient};
 use crate::timeline::EvidenceInput;
 use crate::timeline::clients::ClientLog;
@@ -118,7 +118,7 @@ pub fn counts(log: &ClientLog, input: &EvidenceInput) -> Counts {
 
 /// The level that the drill meant a load for.
 pub(super) fn level_of<'a>(log: &ClientLog, input: &'a EvidenceInput) -> Option<&'a ApfLevel> {
-    flow::level_of(&input.plan.drill, log.name()).map(|(_, level)| level)
+    input.plan.drill.level_of(log.name()).map(|(_, level)| level)
 }
 
 /// Whether a client sends the requests of a load, with retries or without.
@@ -260,7 +260,8 @@ impl Counts {
 /// Which UID was which object, as the journal has it.
 #[derive(Debug, Default)]
 pub struct Levels {
-    run: String,
+    /// Name in the cluster of each level of the drill.
+    objects: BTreeMap<String, String>,
     /// Each listing, in order of time.
     listed: Vec<(MonoNs, BTreeMap<String, String>)>,
 }
@@ -273,7 +274,9 @@ impl Levels {
             Fact::FlowObjects { levels, return_ns, .. } => Some((*return_ns, levels.clone())),
             _ => None,
         });
-        Self { run: run_id(input).to_owned(), listed: listed.collect() }
+        let run = run_id(input);
+        let objects = drill_levels(input).map(|(_, level)| (level.name.clone(), level.level_name(run)));
+        Self { objects: objects.collect(), listed: listed.collect() }
     }
 
     /// Name of a level at an instant: from the last listing before it, else the first one after it.
@@ -294,7 +297,7 @@ impl Levels {
     /// Whether a UID was this level of the drill at an instant.
     #[must_use]
     pub fn is_level(&self, uid: &str, at: MonoNs, level: &str) -> bool {
-        self.name(uid, at) == Some(ApfLevel::object_name(&self.run, level).as_str())
+        self.name(uid, at).is_some_and(|name| self.objects.get(level).is_some_and(|object| object == name))
     }
 
     /// Why a load may have been somewhere else than predicted.

@@ -1,6 +1,7 @@
 //! What can be read but makes no sense: a drill whose objectives its clients can't
 //! measure, steps in an impossible order, values outside their range.
 
+mod levels;
 mod loads;
 mod names;
 pub use names::is_kebab;

@@ -192,6 +192,16 @@ fn outcomes(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &ApfOutcome
         let title = format!("no step begins the load `{client}`");
         lint.error(&path, title, format!("add `- load: {{clients: [{client}]}}`"));
     }
+    for client in &o.clients {
+        let existing = lint.drill.level_of(client).and_then(|(_, level)| level.existing.as_ref());
+        if let Some(existing) = existing {
+            let title = format!(
+                "what others send to `{}` is not known, so nothing can be predicted of `{client}` there",
+                existing.level
+            );
+            lint.error(&path, title, "leave `existing` out, or judge the load by `latency`");
+        }
+    }
     let paged = |client: &Client| match client {
         Client::Load(load) => {
             o.clients.contains(&load.name)
@@ -200,7 +210,8 @@ fn outcomes(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &ApfOutcome
         _ => false,
     };
     if has(lint, paged) {
-        let title = "how many pages a list has is not known beforehand, so nothing can be predicted of `allPages`";
+        let title =
+            "how many pages a list has is not known beforehand, so nothing can be predicted of `allPages`";
         lint.error(&path, title, "leave `allPages` out, or judge the load by `latency`");
     }
 }

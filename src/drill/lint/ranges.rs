@@ -1,11 +1,9 @@
 //! Values outside their range, and lists that must not be empty.
 
-use super::super::spec::{ApfLevel, Client, LeaderElector, SteadyState, Step};
+use super::super::spec::{Client, LeaderElector, SteadyState, Step};
 use super::super::values::Span;
-use super::is_kebab;
-use super::{Lint, client_path, condition_key, objective_path, step_path};
+use super::{Lint, client_path, condition_key, levels, objective_path, step_path};
 use crate::drill::spec::Objective;
-use crate::fault::apf_level::LimitResponse;
 
 /// Shortest lease: a shorter one would lapse while a healthy runner renews it.
 const DEAD_MAN: (Span, Span) = (Span::secs(5), Span::secs(600));
@@ -184,46 +182,13 @@ fn steps(lint: &mut Lint<'_>) {
                 span(lint, &step_path(i, step, "readyWithin"), s.ready_within, (Span::secs(1), WAIT.1));
             }
             Step::Load(s) => span(lint, &step_path(i, step, "atMost"), s.at_most, WAIT),
-            Step::ApfLevel(s) => level(lint, i, step, s),
+            Step::ApfLevel(s) => levels::check(lint, i, step, s),
             Step::Observe(s) => {
                 span(lint, &step_path(i, step, "atMost"), s.at_most, WAIT);
                 span(lint, &step_path(i, step, "then"), s.then, (Span::millis(0), WAIT.1));
             }
             _ => {}
         }
-    }
-}
-
-/// As API servers validate it, so that a drill is not refused once it runs.
-fn level(lint: &mut Lint<'_>, i: usize, step: &Step, s: &ApfLevel) {
-    let path = |key: &str| step_path(i, step, key);
-    if !is_kebab(&s.name) || s.name.len() > 30 {
-        let title = format!("`{}` is not a kebab-case name of at most 30 characters", s.name);
-        lint.error(&path("name"), title, "lower-case letters, digits and single dashes, as `jail`");
-    }
-    if s.lendable_percent > 100 {
-        let title = format!("`lendablePercent: {}` is more than there is", s.lendable_percent);
-        lint.error(&path("lendablePercent"), title, "write 0 to 100");
-    }
-    if !(2..=9999).contains(&s.precedence) {
-        let title = format!("`precedence: {}` is out of range", s.precedence);
-        lint.error(&path("precedence"), title, "write 2 to 9999; below 2 and at 10000 are mandatory schemas");
-    }
-    if let LimitResponse::Queue(q) = &s.limit_response
-        && (q.hand_size == 0 || q.queue_length_limit == 0 || q.hand_size > q.queues)
-    {
-        let title = "every figure of a queue is 1 or more, and a hand is dealt from the queues there are";
-        let help = "as `queue: {queues: 1, handSize: 1, queueLengthLimit: 50}`";
-        lint.error(&path("limitResponse"), title, help);
-    }
-    if s.shares == 0 && s.borrowing_limit_percent.percent().is_none() {
-        let title =
-            "a level of no shares that may borrow has seats as soon as it asks for them: it is no jail";
-        lint.warning(
-            &path("borrowingLimitPercent"),
-            title,
-            "leave it out for 0, unless that is what is to be shown",
-        );
     }
 }
 

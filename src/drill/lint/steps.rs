@@ -57,6 +57,15 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                     lint.error(&step_path(i, step, "name"), title, "give each level its own name");
                 }
                 state.levels.push(&level.name);
+                if let Some(existing) = &level.existing {
+                    if state.changed.contains(&existing.level.as_str()) {
+                        let title = format!("`{}` is changed above already", existing.level);
+                        let help =
+                            "put `- end: {fault: apfLevel}` before it, or change its shares by `apfShares`";
+                        lint.error(&step_path(i, step, "existing.level"), title, help);
+                    }
+                    state.changed.push(&existing.level);
+                }
                 state.open.push((i, step_key(step)));
             }
             Step::ApfShares(shares) => {
@@ -97,13 +106,6 @@ pub(super) fn check(lint: &mut Lint<'_>) {
 /// Clients that a level is for.
 fn known_clients(lint: &mut Lint<'_>, i: usize, step: &Step, names: &[String]) {
     let path = step_path(i, step, "clients");
-    if names.is_empty() {
-        lint.error(
-            &path,
-            "a level without clients limits nobody",
-            "name clients of the drill, as `[jailed]`",
-        );
-    }
     let known: Vec<&str> = lint.drill.spec.clients.iter().map(client_name).collect();
     for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
         let help = suggest::hint(name, "clients", &known).unwrap_or_default();
@@ -134,6 +136,8 @@ struct State<'a> {
     restored: bool,
     /// Names of priority levels.
     levels: Vec<&'a str>,
+    /// Names of the cluster's own levels that are changed.
+    changed: Vec<&'a str>,
     /// Faults that are not ended, each with its key.
     open: Vec<(usize, &'static str)>,
 }
@@ -169,6 +173,7 @@ impl State<'_> {
         }
         if end.fault == "apfLevel" {
             self.levels.clear();
+            self.changed.clear();
         }
     }
 }

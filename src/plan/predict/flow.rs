@@ -65,7 +65,7 @@ fn predict(
     };
     let case =
         Case { load, due: &due, total, slack, leaks: reject_leaks(&versions.kubernetes).unwrap_or(true) };
-    let level = level_of(drill, &load.name);
+    let level = drill.level_of(&load.name);
     let (expected, alternatives, source) = match level {
         None => (Outcomes::all_executed(total), BTreeMap::new(), "no level of the drill".to_owned()),
         Some((at, level)) => case.on(level, restored(drill, at, level, load, &due), versions),
@@ -79,20 +79,6 @@ fn predict(
         alternatives,
         source,
     }
-}
-
-/// The level that a load is sent to when it begins, and the step that begins it.
-#[must_use]
-pub fn level_of<'a>(drill: &'a Drill, client: &str) -> Option<(usize, &'a ApfLevel)> {
-    let steps = &drill.spec.steps;
-    let begins = |step: &Step| matches!(step, Step::Load(load) if load.clients.iter().any(|c| c == client));
-    let at = steps.iter().position(begins)?;
-    let ended = steps[..at].iter().rposition(|s| matches!(s, Step::End(e) if e.fault == "apfLevel"));
-    let made = steps[ended.map_or(0, |e| e + 1)..at].iter().filter_map(|step| match step {
-        Step::ApfLevel(level) if level.clients.iter().any(|c| c == client) => Some(level),
-        _ => None,
-    });
-    made.min_by_key(|level| level.precedence).map(|level| (at, level))
 }
 
 /// When seats come back while answers are awaited, counted from the first request.

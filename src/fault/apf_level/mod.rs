@@ -3,13 +3,19 @@
 //! Both objects are the drill's own, carry the run's label, and are removed again by the undo, whatever
 //! has become of their shares meanwhile. The level is made before the schema: a schema without its level is
 //! passed over by API servers, so at no instant do requests meet half of the fault.
+//!
+//! A level that was there before is changed only when the drill names it twice. It is read before the undo is
+//! armed, carries the run's label while it is changed, and is put back as it was, annotations and labels included.
+
+mod existing;
+mod limits;
+mod objects;
+
+pub use limits::{limits_in_force, scrape};
 
 use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized};
 use crate::agent::api::ApiAccess;
-use crate::agent::objects::RUN_LABEL;
 use crate::agent::undo::{OnLapse, Undo, UndoOp};
-use crate::apf::metrics::{self, Scrape};
-use crate::apf::seats::{DEFAULT_SERVER_SEATS, SeatLimits, Shares, limits};
 use crate::drill::spec::Step;
 use crate::guard::GuardToken;
 use crate::plan::PlannedComponent;
@@ -18,8 +24,8 @@ use crate::provider::component::{ComponentId, Role, StopMethod};
 use hyper::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Key of the fault in a drill file.
 pub const APF_LEVEL: &str = "apfLevel";
@@ -46,12 +52,26 @@ pub struct ApfLevel {
     /// Seats that it may borrow from others.
     #[serde(default)]
     pub borrowing_limit_percent: Borrowing,
-    /// Clients whose every request goes to the level.
+    /// Clients whose every request goes to the level. May be empty for an existing level: then only those are
+    /// limited whom the cluster's own schemas send there.
     pub clients: Vec<String>,
+    /// Changes this level of the cluster instead of making one. Absent: the drill makes its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub existing: Option<Existing>,
     /// `matchingPrecedence`: the lowest of the schemas that match a request decides.
     #[serde(default = "ApfLevel::default_precedence")]
     #[schemars(range(min = 2, max = 9999))]
     pub precedence: u32,
+}
+
+/// A level that is there before the drill.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Existing {
+    /// Name of the PriorityLevelConfiguration; not `exempt` or `catch-all`, which API servers put right themselves.
+    pub level: String,
+    /// The same name again: everybody whose requests go to this level is hit, not only clients of the drill.
+    pub confirm: String,
 }
 
 /// `limitResponse` of a level.
@@ -125,65 +145,35 @@ impl ApfLevel {
         400
     }
 
-    /// Name of both objects in the cluster.
+    /// Name of the objects that the drill makes.
     #[must_use]
-    pub fn object_name(run: &str, level: &str) -> String {
-        format!("quakeproof-{level}-{}", run.rsplit('-').next().unwrap_or(run))
+    pub fn own_name(&self, run: &str) -> String {
+        format!("quakeproof-{}-{}", self.name, run.rsplit('-').next().unwrap_or(run))
     }
 
-    /// Paths of the schema and the level, in the order in which they are removed.
+    /// Name of the level in the cluster.
     #[must_use]
-    pub fn paths(run: &str, level: &str) -> [String; 2] {
-        let name = Self::object_name(run, level);
-        [format!("{SCHEMAS}/{name}"), format!("{LEVELS}/{name}")]
+    pub fn level_name(&self, run: &str) -> String {
+        self.existing.as_ref().map_or_else(|| self.own_name(run), |existing| existing.level.clone())
     }
 
-    fn level(&self, run: &str) -> Value {
-        let response = match &self.limit_response {
-            LimitResponse::Reject {} => json!({"type": "Reject"}),
-            LimitResponse::Queue(q) => json!({"type": "Queue", "queuing": {
-                "queues": q.queues, "handSize": q.hand_size, "queueLengthLimit": q.queue_length_limit,
-            }}),
-        };
-        let mut limited = json!({
-            "nominalConcurrencyShares": self.shares,
-            "lendablePercent": self.lendable_percent,
-            "limitResponse": response,
-        });
-        if let Some(percent) = self.borrowing_limit_percent.percent() {
-            limited["borrowingLimitPercent"] = percent.into();
-        }
-        json!({
-            "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
-            "kind": "PriorityLevelConfiguration",
-            "metadata": self.metadata(run),
-            "spec": {"type": "Limited", "limited": limited},
-        })
+    /// Path of the level.
+    #[must_use]
+    pub fn level_path(&self, run: &str) -> String {
+        format!("{LEVELS}/{}", self.level_name(run))
     }
 
-    fn schema(&self, run: &str) -> Value {
-        let user = |client: &String| json!({"kind": "User", "user": {"name": client_user(client)}});
-        json!({
-            "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
-            "kind": "FlowSchema",
-            "metadata": self.metadata(run),
-            "spec": {
-                "matchingPrecedence": self.precedence,
-                "priorityLevelConfiguration": {"name": Self::object_name(run, &self.name)},
-                "rules": [{
-                    "subjects": self.clients.iter().map(user).collect::<Vec<_>>(),
-                    "resourceRules": [{
-                        "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"], "namespaces": ["*"],
-                        "clusterScope": true,
-                    }],
-                    "nonResourceRules": [{"nonResourceURLs": ["*"], "verbs": ["*"]}],
-                }],
-            },
-        })
+    /// Path of the schema.
+    #[must_use]
+    pub fn schema_path(&self, run: &str) -> String {
+        format!("{SCHEMAS}/{}", self.own_name(run))
     }
 
-    fn metadata(&self, run: &str) -> Value {
-        json!({"name": Self::object_name(run, &self.name), "labels": {RUN_LABEL: run}})
+    /// Paths of what the drill makes, in the order in which it is removed.
+    #[must_use]
+    pub fn own_paths(&self, run: &str) -> Vec<String> {
+        let schema = self.schema_path(run);
+        if self.existing.is_some() { vec![schema] } else { vec![schema, self.level_path(run)] }
     }
 
     async fn make(
@@ -193,10 +183,14 @@ impl ApfLevel {
         injection: Injection<'_>,
     ) -> Result<(), FaultError> {
         authorized(guard, &injection)?;
-        for (path, object) in [(LEVELS, self.level(injection.run)), (SCHEMAS, self.schema(injection.run))] {
-            create(context.api, injection.targets, path, &object).await?;
+        match injection.before.first() {
+            Some(before) => existing::change(context.api, injection, before, self.spec()).await?,
+            None => create(context.api, injection.targets, LEVELS, &self.level(injection.run)).await?,
         }
-        Ok(())
+        if self.clients.is_empty() {
+            return Ok(());
+        }
+        create(context.api, injection.targets, SCHEMAS, &self.schema(injection.run)).await
     }
 
     async fn in_force(
@@ -204,7 +198,7 @@ impl ApfLevel {
         context: FaultContext<'_>,
         injection: Injection<'_>,
     ) -> Result<String, FaultError> {
-        let name = Self::object_name(injection.run, &self.name);
+        let name = self.level_name(injection.run);
         let mut seen = Vec::new();
         for server in injection.targets {
             seen.push(limits_in_force(context.api, server, &name).await?);
@@ -213,7 +207,7 @@ impl ApfLevel {
     }
 
     async fn gone(&self, context: FaultContext<'_>, injection: Injection<'_>) -> Result<String, FaultError> {
-        let paths = Self::paths(injection.run, &self.name);
+        let paths = self.own_paths(injection.run);
         for server in injection.targets {
             for path in &paths {
                 let expected = || format!("{server} has no {path}");
@@ -227,7 +221,11 @@ impl ApfLevel {
                 }
             }
         }
-        Ok(format!("no API server has {}", paths.join(" or ")))
+        let mut seen = format!("no API server has {}", paths.join(" or "));
+        if let Some(before) = injection.before.first() {
+            seen = format!("{seen}; {}", existing::as_before(context.api, injection, before).await?);
+        }
+        Ok(seen)
     }
 }
 
@@ -256,79 +254,6 @@ async fn create(
     Err(FaultError::Untold { expected, why })
 }
 
-/// What an API server's metrics say of flow control.
-///
-/// # Errors
-/// When they can't be had or read.
-pub async fn scrape(api: &dyn ApiAccess, server: &ComponentId) -> Result<Scrape, String> {
-    let answer = api.call(server, Method::GET, "/metrics", None).await?;
-    if !answer.is_success() {
-        return Err(format!("{server}: /metrics: {}", answer.refusal()));
-    }
-    metrics::read(&String::from_utf8_lossy(&answer.body)).map_err(|error| error.to_string())
-}
-
-/// Whether an API server counts with the limits that follow from every level that there is.
-///
-/// # Errors
-/// When it does not yet, or can't be asked.
-pub async fn limits_in_force(
-    api: &dyn ApiAccess,
-    server: &ComponentId,
-    name: &str,
-) -> Result<String, FaultError> {
-    let expected = || format!("{server} limits `{name}` as its shares say");
-    let untold = |why: String| FaultError::Untold { expected: expected(), why };
-    let listed = api.call(server, Method::GET, LEVELS, None).await.map_err(untold)?;
-    if !listed.is_success() {
-        return Err(untold(format!("{LEVELS}: {}", listed.refusal())));
-    }
-    let scrape = scrape(api, server).await.map_err(untold)?;
-    if scrape.levels.is_empty() {
-        let seen = "its metrics name no level: API Priority and Fairness is off".to_owned();
-        return Err(FaultError::NotSeen { expected: expected(), seen });
-    }
-    let levels = shares_of(&listed.json());
-    let shares: BTreeMap<&str, Shares> =
-        levels.iter().map(|(name, shares)| (name.as_str(), *shares)).collect();
-    let seen = scrape.levels.get(name).cloned().unwrap_or_default();
-    let counted = (seen.nominal, seen.lower, seen.upper);
-    let Some(SeatLimits { nominal, lower, upper }) = limits(DEFAULT_SERVER_SEATS, &shares).get(name).copied()
-    else {
-        return Err(FaultError::NotSeen { expected: expected(), seen: "it has no such level".to_owned() });
-    };
-    let current = seen.current.is_some_and(|current| (lower..=upper).contains(&current));
-    if counted != (Some(nominal), Some(lower), Some(upper)) || !current {
-        let seen = format!(
-            "nominal, lower, upper and current seats are {:?}, {:?}, {:?} and {:?}, for {nominal}, {lower}, {upper}",
-            seen.nominal, seen.lower, seen.upper, seen.current
-        );
-        return Err(FaultError::NotSeen { expected: expected(), seen });
-    }
-    Ok(format!(
-        "{server} has {nominal} nominal, {lower} lower, {upper} upper and {} current seats for {name}",
-        seen.current.unwrap_or_default()
-    ))
-}
-
-/// Shares of every level in a list; an exempt level has none unless it says so.
-fn shares_of(list: &Value) -> BTreeMap<String, Shares> {
-    let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let of = |item: &Value| {
-        let (spec, default) = match item["spec"]["type"].as_str() {
-            Some("Exempt") => (&item["spec"]["exempt"], 0),
-            _ => (&item["spec"]["limited"], 30),
-        };
-        let shares = Shares {
-            nominal: spec["nominalConcurrencyShares"].as_u64().unwrap_or(default),
-            lendable_percent: spec["lendablePercent"].as_u64().unwrap_or(0),
-            borrowing_percent: spec["borrowingLimitPercent"].as_u64(),
-        };
-        Some((item["metadata"]["name"].as_str()?.to_owned(), shares))
-    };
-    items.iter().filter_map(of).collect()
-}
-
 impl Fault for ApfLevel {
     fn kind(&self) -> &'static str {
         APF_LEVEL
@@ -349,17 +274,28 @@ impl Fault for ApfLevel {
         } else {
             "takes its part of the seats from all other levels"
         };
-        format!(
-            "requests of {} are limited by a priority level of {} shares on {}; the level {share}. Requests of \
-             nobody else go there",
-            self.clients.join(", "),
-            self.shares,
-            aim.names()
-        )
+        let (shares, servers, clients) = (self.shares, aim.names(), self.clients.join(", "));
+        match &self.existing {
+            Some(Existing { level, .. }) => format!(
+                "the priority level `{level}` has {shares} shares on {servers}, for everybody whose requests go \
+                 there; all other levels get their part of the rest"
+            ),
+            None => format!(
+                "requests of {clients} are limited by a priority level of {shares} shares on {servers}; the level \
+                 {share}. Requests of nobody else go there"
+            ),
+        }
     }
 
     fn undo_in_words(&self) -> &'static str {
-        "remove the schema, then the level; both carry the run's label, and nothing else is touched"
+        match self.existing {
+            Some(_) => {
+                "remove the schema, then put the level back as it was; both carry the run's label until then"
+            }
+            None => {
+                "remove the schema, then the level; both carry the run's label, and nothing else is touched"
+            }
+        }
     }
 
     fn closed_by(&self, step: &Step) -> bool {
@@ -375,16 +311,29 @@ impl Fault for ApfLevel {
     }
 
     fn undo(&self, injection: &Injection<'_>, within_ns: u64) -> Undo {
-        let remove = UndoOp::RemoveObjects {
-            servers: injection.targets.to_vec(),
-            run: injection.run.to_owned(),
-            paths: Self::paths(injection.run, &self.name).to_vec(),
-        };
-        Undo { injection: injection.id.clone(), on_lapse: OnLapse::Revert, ops: vec![remove], within_ns }
+        let (servers, run) = (injection.targets.to_vec(), injection.run.to_owned());
+        let paths = self.own_paths(injection.run);
+        let mut ops = vec![UndoOp::RemoveObjects { servers: servers.clone(), run: run.clone(), paths }];
+        if let Some(before) = injection.before.first() {
+            let path = self.level_path(injection.run);
+            ops.push(UndoOp::PutObjectBack { servers, run, path, object: before.clone() });
+        }
+        Undo { injection: injection.id.clone(), on_lapse: OnLapse::Revert, ops, within_ns }
     }
 
     fn roll_forward(&self, _: &Injection<'_>, _: u64) -> Option<Undo> {
         None
+    }
+
+    fn before<'a>(
+        &'a self,
+        context: FaultContext<'a>,
+        targets: &'a [ComponentId],
+    ) -> Faulting<'a, Vec<Value>> {
+        Box::pin(async move {
+            let Some(Existing { level, .. }) = &self.existing else { return Ok(Vec::new()) };
+            Ok(vec![existing::read(context.api, targets, level).await?])
+        })
     }
 
     fn inject<'a>(
