@@ -2,15 +2,15 @@
 # `make bench`, four comparisons. Start-up of an embedded cluster (3 etcd members, 2 API servers, controller manager,
 # scheduler) to every readyz ok, first write, both controllers leading, beside a bare script that starts the same
 # binaries in the same topology, taken in turns, so that both see the same machine: the ratio of the medians. The
-# snapshot reader beside etcdutl (benches/snapshot.sh). Loads beside oha (benches/load.sh). Hashing of evidence beside
-# `openssl dgst -sha256`.
+# snapshot reader beside etcdutl (benches/snapshot.sh). Loads beside oha, and what recording costs (benches/load.sh).
+# Hashing of evidence beside `openssl dgst -sha256`.
 #   ROUNDS=5  KUBERNETES=v1.37.2
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PATH:/usr/sbin:/sbin"
 rounds="${ROUNDS:-5}"
 ci/packages.sh bench
-cargo build --release --locked
+cargo build --release --locked --bins --example recording
 exe="$PWD/target/release/quakeproof"
 kubernetes="${KUBERNETES:-$("$exe" toolchain list --json | jq -r '.releases[0].forKubernetes')}"
 "$exe" toolchain provide "$kubernetes" >&2
@@ -44,7 +44,7 @@ awk -v own="$own_median" -v bare="$bare_median" -v n="$rounds" 'BEGIN {
   exit ratio > 1.3
 }' || slow=1
 benches/snapshot.sh "$exe" "$dir_etcd" || slow=1
-benches/load.sh "$exe" || slow=1
+benches/load.sh "$exe" "$PWD/target/release/examples/recording" || slow=1
 # Large files that everybody who runs this has.
 benches/hashing.sh "$dir_kubernetes/kube-apiserver" "$dir_kubernetes/kube-controller-manager" "$dir_etcd/etcd" || slow=1
 exit "$slow"

@@ -13,10 +13,8 @@ use crate::load::connections::Connections;
 use crate::load::exchange::Exchanged;
 use crate::load::pacer::Account;
 use crate::load::sender::{Attempted, LoadProgress, Orders, Sender, Then};
-use std::future::Future;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Connections of a retrying load, of either library's kind: enough for all that is out.
@@ -83,7 +81,7 @@ async fn drive(session: &mut Session, setup: &Setup, work: Work, told: LoadTold)
     let follows = orders.then != Then::Nothing;
     let (tell, mut answered) = mpsc::unbounded_channel();
     let sender = Sender::new(orders, connections, session.shared_clock(), stop, tell);
-    let sending = apart(async move { sender.run(&told.progress).await });
+    let sending = sender.run_apart(told.progress);
     let mut together = Vec::new();
     // Ends when the sender is gone, with everything that it told.
     while answered.recv_many(&mut together, usize::MAX).await > 0 {
@@ -93,15 +91,6 @@ async fn drive(session: &mut Session, setup: &Setup, work: Work, told: LoadTold)
         tokio::time::sleep(RECORD_EVERY).await;
     }
     Ok(sending.await.ok().flatten().unwrap_or_default())
-}
-
-/// Runs on a thread of its own, where nothing that waits, for a disk above all, keeps a request from being sent in
-/// time; `None` when there can be no such thread.
-fn apart<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> JoinHandle<Option<T>> {
-    tokio::task::spawn_blocking(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-        Some(runtime.block_on(work))
-    })
 }
 
 fn record(session: &mut Session, asked: Asked, follows: bool, attempted: Attempted) -> Result<(), Broken> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// From the go to the first request: connections are up, and the first request is as little late as the others.
@@ -99,7 +99,18 @@ impl Sender {
     }
 
     /// Sends everything and waits for the last answer. Every request that was scheduled is told of or lost.
-    pub async fn run(self, progress: &watch::Sender<LoadProgress>) -> Account {
+    ///
+    /// It does so on a thread of its own, where nothing that waits, for a disk above all, keeps a request from being
+    /// sent in time; `None` when there can be no such thread.
+    #[must_use]
+    pub fn run_apart(self, progress: watch::Sender<LoadProgress>) -> JoinHandle<Option<Account>> {
+        tokio::task::spawn_blocking(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+            Some(runtime.block_on(self.run(&progress)))
+        })
+    }
+
+    async fn run(self, progress: &watch::Sender<LoadProgress>) -> Account {
         let sender = Arc::new(self);
         // What can't be opened now is tried again by the request that needs it, and recorded there.
         let _ = sender.connections.open_all().await;
