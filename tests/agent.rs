@@ -598,7 +598,12 @@ fn workload_low(uid: &str) -> Value {
 async fn undone_after(meanwhile: impl Fn(&mut Value)) -> (Value, Result<String, FaultError>) {
     let node = StaticPods::new();
     let down = vec![ComponentId("kube-apiserver-1".to_owned())];
-    let objects = Mutex::new([(WORKLOAD_LOW.to_owned(), workload_low("original"))].into());
+    let metrics = r#"apiserver_flowcontrol_nominal_limit_seats{priority_level="workload-low"} 245"#;
+    let objects = [
+        (WORKLOAD_LOW.to_owned(), workload_low("original")),
+        ("/metrics".to_owned(), Value::String(format!("{metrics}\n"))),
+    ];
+    let objects = Mutex::new(objects.into());
     let api = Arc::new(FakeApi { objects, ..FakeApi::default() });
     let context = FaultContext { api: &*api, ..node.context() };
     let fault = jail(Some(Existing { level: "workload-low".to_owned(), confirm: "workload-low".to_owned() }));
@@ -623,7 +628,7 @@ async fn undone_after(meanwhile: impl Fn(&mut Value)) -> (Value, Result<String, 
         execute(&undo, &ops, &SystemClock::new()).await.unwrap();
     }
     let all_up = FakeApi { objects: Mutex::new(api.objects.lock().unwrap().clone()), ..FakeApi::default() };
-    assert_eq!(all_up.objects.lock().unwrap().len(), 1, "the schema is gone");
+    assert_eq!(all_up.objects.lock().unwrap().len(), 2, "the schema is gone");
     let pods = StaticPods::new();
     let ended = fault.verify_ended(FaultContext { api: &all_up, ..pods.context() }, injection).await;
     (all_up.objects.lock().unwrap()[WORKLOAD_LOW].clone(), ended)

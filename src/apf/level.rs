@@ -4,7 +4,7 @@
 //! seat wide, which is exact for a level without seats (there width decides nothing) and for GETs.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::time::Duration;
 
 /// What a level does with a request that it has no seat for (`limitResponse`).
@@ -104,6 +104,25 @@ pub fn fates(response: Response, changes: &[Change], arrivals: &[Arrival]) -> Ve
     level.fates.into_iter().map(|fate| fate.unwrap_or(Fate::TimeOut { at: u64::MAX })).collect()
 }
 
+/// How many requests wait from each of these instants on, in order of time; none before the first.
+#[must_use]
+pub fn waiting(arrivals: &[Arrival], fates: &[Fate]) -> Vec<(u64, u64)> {
+    let mut changes: BTreeMap<u64, i64> = BTreeMap::new();
+    for (arrival, fate) in arrivals.iter().zip(fates) {
+        let (Fate::Executed { at } | Fate::TimeOut { at }) = fate else { continue };
+        if *at > arrival.at {
+            *changes.entry(arrival.at).or_default() += 1;
+            *changes.entry(*at).or_default() -= 1;
+        }
+    }
+    let mut waiting = 0;
+    let mut from = |(at, change): (u64, i64)| {
+        waiting += change;
+        (at, u64::try_from(waiting).unwrap_or_default())
+    };
+    changes.into_iter().map(&mut from).collect()
+}
+
 struct Level {
     response: Response,
     seats: u64,
@@ -182,6 +201,20 @@ mod tests {
 
     fn count(fates: &[Fate], of: impl Fn(&Fate) -> bool) -> usize {
         fates.iter().filter(|fate| of(fate)).count()
+    }
+
+    #[test]
+    fn a_queue_fills_up_to_its_length_and_empties_when_waits_end() {
+        // 100 at once, and room for 40: they wait for 15 s.
+        let at_once: Vec<Arrival> = arrivals(100, u64::MAX);
+        let fates = fates(Response::Queue { capacity: 40 }, &[], &at_once);
+        assert_eq!(waiting(&at_once, &fates), [(0, 40), (15 * S, 0)]);
+        // Two a second, seats after three seconds: what waits is executed.
+        let slow = arrivals(10, 2);
+        let seats = [Change { at: 3 * S, seats: 100 }];
+        let filled = waiting(&slow, &super::fates(Response::Queue { capacity: 40 }, &seats, &slow));
+        assert_eq!(filled.iter().map(|(_, count)| *count).max(), Some(6));
+        assert_eq!(filled.last(), Some(&(3 * S, 0)));
     }
 
     fn executed(fate: &Fate) -> bool {

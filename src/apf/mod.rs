@@ -9,6 +9,7 @@
 //! alike from 1.29 to 1.37 in what is modelled here, and executed on 1.30.4 and 1.37.2.
 
 pub mod answer;
+pub mod dump;
 pub mod level;
 pub mod metrics;
 pub mod range;

@@ -64,6 +64,7 @@ pub(super) fn load(name: &str) -> ApfPhase {
         headers_matched: 12,
         headers_missing: 0,
         latency: ApfLatency::default(),
+        latency_by_outcome: BTreeMap::new(),
         sent_after_due_max_ns: 0,
         retry_after_seconds: None,
         predicted: Some(ApfPredicted {

@@ -116,7 +116,8 @@ pub trait Fault: Send + Sync {
     fn needs(&self) -> BTreeSet<Capability>;
     /// How components are stopped, where they are; named in every recovery time.
     fn stop_method(&self) -> Option<StopMethod>;
-    /// Reads the objects of the API that the fault changes, before anything is armed; none for most faults.
+    /// Reads the objects of the API that the fault changes, before anything is armed; none for most faults. Refuses
+    /// a cluster on which the fault would have no effect.
     fn before<'a>(&'a self, _: FaultContext<'a>, _: &'a [ComponentId]) -> Faulting<'a, Vec<Value>> {
         Box::pin(async { Ok(Vec::new()) })
     }

@@ -379,6 +379,21 @@ pub enum Fact {
         /// When it was answered.
         return_ns: MonoNs,
     },
+    /// How many requests an API server says that one of the drill's levels has, while loads are answered.
+    QueueFill {
+        /// The API server.
+        server: ComponentId,
+        /// Name of the level in the drill.
+        level: String,
+        /// In its queues.
+        waiting: u64,
+        /// Being executed.
+        executing: u64,
+        /// When it was asked.
+        call_ns: MonoNs,
+        /// When it answered.
+        return_ns: MonoNs,
+    },
     /// What an API server's own metrics say of one of the drill's levels.
     FlowMetrics {
         /// The API server.

@@ -3,11 +3,11 @@
 use super::figure;
 use super::holders::Table;
 use crate::apf::range::Range;
-use crate::check::apf::facts::{ApfFacts, ApfPhase};
+use crate::check::apf::facts::{ApfFacts, ApfLatency, ApfPhase};
 
 /// Tables that have a row.
 pub(super) fn tables(facts: &ApfFacts) -> Vec<Table> {
-    let all = [requests(facts), seats(facts), leaks(facts), accounting(facts)];
+    let all = [requests(facts), latencies(facts), seats(facts), leaks(facts), accounting(facts)];
     all.into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
@@ -32,8 +32,6 @@ fn requests(facts: &ApfFacts) -> Table {
             cell(phase.rejected.time_out, refused(|r| r.time_out)),
             cell(phase.rejected.concurrency_limit, refused(|r| r.concurrency_limit)),
             (phase.rejected.other + phase.unanswered).to_string(),
-            phase.latency.p50_ns.map_or_else(|| "—".to_owned(), figure::duration),
-            phase.latency.max_ns.map_or_else(|| "—".to_owned(), figure::duration),
         ]
     };
     Table {
@@ -48,10 +46,33 @@ fn requests(facts: &ApfFacts) -> Table {
             "timed out",
             "no seat",
             "otherwise",
-            "median",
-            "longest",
         ],
         rows: facts.phases.iter().map(row).collect(),
+    }
+}
+
+/// Refusals at once and waits of seconds have no common median worth reading.
+fn latencies(facts: &ApfFacts) -> Table {
+    let figure = |ns: Option<u64>| ns.map_or_else(|| "—".to_owned(), figure::duration);
+    let words = |outcome: &str| match outcome {
+        "ok" => "executed",
+        "queueFull" => "queue full",
+        "timeOut" => "timed out",
+        "concurrencyLimit" => "no seat",
+        _ => "otherwise",
+    };
+    let of_phase = |phase: &ApfPhase| {
+        let row = |(outcome, latency): (&String, &ApfLatency)| {
+            let figures = [latency.p50_ns, latency.p99_ns, latency.max_ns].map(figure);
+            let head = [facts.level.clone(), phase.name.clone(), words(outcome).to_owned()];
+            head.into_iter().chain(figures).collect::<Vec<_>>()
+        };
+        phase.latency_by_outcome.iter().map(row).collect::<Vec<_>>()
+    };
+    Table {
+        title: "From due to answered, by what the answer was",
+        columns: &["level", "load", "answer", "median", "99th percentile", "longest"],
+        rows: facts.phases.iter().flat_map(of_phase).collect(),
     }
 }
 

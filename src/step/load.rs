@@ -6,6 +6,7 @@
 use super::spec::{LoadUntil, RunLoad};
 use super::{StepContext, StepError};
 use crate::agent::api::ApiAccess;
+use crate::apf::dump::{self, Fill};
 use crate::apf::metrics::{LevelMetrics, SchemaMetrics, Scrape};
 use crate::client::connection::{Connector, Protocol};
 use crate::client::load_request::{TARGET, get};
@@ -23,9 +24,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior};
 
 /// A probe of a level that lets nothing through waits a quarter of this at most.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time between two looks at the queues while answers are awaited: a look is a request to each API server.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) async fn execute(step: &RunLoad, ctx: &mut StepContext) -> Result<(), StepError> {
     let waiting: Vec<String> = step
@@ -53,15 +58,13 @@ pub(super) async fn execute(step: &RunLoad, ctx: &mut StepContext) -> Result<(),
         LoadUntil::Sent => LoadProgress::Sent,
         LoadUntil::Answered => LoadProgress::Answered,
     };
-    let deadline = tokio::time::Instant::now() + step.at_most.0;
+    let deadline = Instant::now() + step.at_most.0;
     for name in &step.clients {
         let Some(gate) = ctx.loads.get(name) else {
             return Err(StepError::NotSeen(format!("there is no load `{name}`")));
         };
-        let mut progress = gate.progress.clone();
-        let wait = tokio::time::timeout_at(deadline, progress.wait_for(|now| *now >= wanted));
-        let reached = ctx.unless_interrupted(async { matches!(wait.await, Ok(Ok(_))) }).await?;
-        if !reached {
+        let progress = gate.progress.clone();
+        if !reached(ctx, progress, wanted, deadline).await? {
             let far = self::progress(ctx, name);
             let why = format!("load `{name}` is not {wanted:?} within {}: it is {far:?}", step.at_most);
             return Err(StepError::NotSeen(why));
@@ -70,6 +73,51 @@ pub(super) async fn execute(step: &RunLoad, ctx: &mut StepContext) -> Result<(),
     if step.until == LoadUntil::Answered {
         read_metrics(ctx).await?;
         names(ctx).await?;
+    }
+    Ok(())
+}
+
+/// Waits for a load, and asks meanwhile how full the queues are.
+async fn reached(
+    ctx: &StepContext,
+    mut progress: watch::Receiver<LoadProgress>,
+    wanted: LoadProgress,
+    deadline: Instant,
+) -> Result<bool, StepError> {
+    let mut look = tokio::time::interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let looked = tokio::select! {
+            biased;
+            reached = progress.wait_for(|now| *now >= wanted) => return Ok(reached.is_ok()),
+            () = tokio::time::sleep_until(deadline) => return Ok(false),
+            by = ctx.interrupt.asked() => return Err(StepError::Interrupted(by)),
+            _ = look.tick() => true,
+        };
+        if looked {
+            note_fill(ctx).await?;
+        }
+    }
+}
+
+/// A server that is too busy to answer, or gone, is not asked again for this moment: it is a look, not a proof.
+async fn note_fill(ctx: &StepContext) -> Result<(), StepError> {
+    let levels = open_levels(ctx);
+    if levels.is_empty() {
+        return Ok(());
+    }
+    for server in ctx.components(Role::KubeApiserver) {
+        let call_ns = ctx.clock.mono();
+        let Ok(answer) = ctx.api().call(&server, Method::GET, dump::PATH, None).await else { continue };
+        let return_ns = ctx.clock.mono();
+        let Some(fills) = dump::read(&String::from_utf8_lossy(&answer.body)) else { continue };
+        for level in &levels {
+            let Some(Fill { waiting, executing }) = fills.get(&level.level_name(&ctx.run)).copied() else {
+                continue;
+            };
+            let (server, level) = (server.clone(), level.name.clone());
+            ctx.fact(Fact::QueueFill { server, level, waiting, executing, call_ns, return_ns }).await?;
+        }
     }
     Ok(())
 }
@@ -173,17 +221,7 @@ fn planned<'a>(name: &str, ctx: &'a StepContext) -> Option<&'a PlannedClient> {
 
 /// What each API server counts for each level that the drill has made and not removed yet.
 async fn read_metrics(ctx: &mut StepContext) -> Result<(), StepError> {
-    let open: Vec<usize> = ctx.memory.open.iter().map(|open| open.step).collect();
-    let levels: Vec<ApfLevel> = ctx
-        .plan
-        .steps
-        .iter()
-        .filter(|step| open.contains(&step.index))
-        .filter_map(|step| match &step.step {
-            Step::ApfLevel(level) => Some(level.clone()),
-            _ => None,
-        })
-        .collect();
+    let levels = open_levels(ctx);
     if levels.is_empty() {
         return Ok(());
     }
@@ -205,6 +243,16 @@ async fn read_metrics(ctx: &mut StepContext) -> Result<(), StepError> {
         }
     }
     Ok(())
+}
+
+/// Levels that the drill has made or changed and not ended yet.
+fn open_levels(ctx: &StepContext) -> Vec<ApfLevel> {
+    let is_open = |index: usize| ctx.memory.open.iter().any(|open| open.step == index);
+    let levels = ctx.plan.steps.iter().filter_map(|planned| match &planned.step {
+        Step::ApfLevel(level) if is_open(planned.index) => Some(level.clone()),
+        _ => None,
+    });
+    levels.collect()
 }
 
 /// An API server's metrics, which tell of every level.

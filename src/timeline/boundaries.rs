@@ -222,6 +222,7 @@ impl Boundaries {
             Fact::SharesChanged { .. }
             | Fact::FlowObjects { .. }
             | Fact::FlowProbed { .. }
+            | Fact::QueueFill { .. }
             | Fact::FlowMetrics { .. } => {}
             Fact::Observed { step, held, detail, .. } => {
                 self.observed.push(Observed { step: *step, held: *held, detail: detail.clone() });

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// Objects by path. The same for every server, but for those that are down.
+/// Objects by path; a string is answered as it is. The same for every server, but for those that are down.
 #[derive(Debug, Default)]
 pub struct FakeApi {
     pub objects: Mutex<BTreeMap<String, Value>>,
@@ -56,7 +56,11 @@ impl ApiAccess for FakeApi {
                 }
                 _ => objects.get(path).map_or((404, Value::Null), |object| (200, object.clone())),
             };
-            Ok(ApiAnswer { status, body: answer.to_string().into_bytes() })
+            let body = match answer {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            Ok(ApiAnswer { status, body: body.into_bytes() })
         })
     }
 }

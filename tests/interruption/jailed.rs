@@ -1,8 +1,8 @@
 //! A drill that changes flow control is cut off: what it made is gone, what it changed is as it was, and nothing else
 //! has changed.
 
-use crate::drills::{LONG, Run, STANDING, Site, name};
-use crate::lab::eventually;
+use crate::drills::{LONG, Run, STANDING, Site, block_on, name};
+use crate::lab::{Ran, eventually, pinned};
 use quakeproof::agent::protocol::HeldState;
 use quakeproof::client::connection::{Connector, Protocol};
 use quakeproof::clock::SystemClock;
@@ -10,10 +10,13 @@ use quakeproof::journal::entry::JournalEvent;
 use quakeproof::load::connections::Connections;
 use quakeproof::load::exchange::Outgoing;
 use quakeproof::provider::Cluster;
-use quakeproof::provider::component::ComponentId;
+use quakeproof::provider::component::{ComponentId, StopMethod};
 use quakeproof::provider::network::OBSERVER_USER;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -109,6 +112,76 @@ fn a_level_that_somebody_else_changes_ends_the_run_and_is_removed() {
     site.verify(&run);
 }
 
+/// Its counters begin anew and its queues are gone: that proves nothing, neither way.
+#[test]
+fn an_api_server_that_is_started_again_while_requests_wait_makes_the_drill_inconclusive() {
+    let site = Site::standing();
+    let before = flow_control(&site);
+    let dir = site.lab.root().join("restarted");
+    let mut run = site.start_in(&dir, "jailed.yaml", &["--set", "held=12s"], "");
+    run.reached("stepFinished", 2);
+    let cluster = site.lab.attach(STANDING);
+    let server = ComponentId("kube-apiserver-1".to_owned());
+    block_on(async {
+        let control = cluster.control();
+        control.stop(&server, StopMethod::Kill).await.unwrap();
+        control.start(&server).await.unwrap();
+    });
+    run.ended_with(2);
+    let report = run.report();
+    assert_eq!((&report["outcome"], &report["verdict"]), (&"completed".into(), &"inconclusive".into()));
+    let reason = report["objectives"].to_string();
+    assert!(reason.contains("started again"), "{reason}");
+    assert_eq!(flow_control(&site), before);
+    site.verify(&run);
+}
+
+/// The API of flow control is served all the same, so only the servers' own metrics tell.
+#[test]
+fn a_server_without_flow_control_is_refused_before_anything_is_made() {
+    let site = Site::empty();
+    let dir = site.lab.root().join("bin");
+    without_flow_control(&dir);
+    let up = ["up", STANDING, "--controller-managers", "0", "--schedulers", "0"];
+    Ran::of(site.lab.command(up).env("QUAKEPROOF_BIN_DIR", &dir)).succeeded();
+    let before = flow_control(&site);
+    let mut run = start(&site, "jailed.yaml", "off", "");
+    run.ended_with(2);
+    let journal = run.journal();
+    let reasons: Vec<&String> = journal
+        .iter()
+        .filter_map(|entry| match &entry.event {
+            JournalEvent::StepFailed { reason, .. } => Some(reason),
+            _ => None,
+        })
+        .collect();
+    assert!(reasons.len() == 1 && reasons[0].contains("API Priority and Fairness is off"), "{reasons:?}");
+    assert!(!journal.iter().any(|entry| name(entry) == "undoArmed"), "nothing was made");
+    assert_eq!(flow_control(&site), before);
+    site.verify(&run);
+}
+
+/// The pinned binaries, with an API server that is told not to have flow control.
+fn without_flow_control(dir: &Path) {
+    let (versions, binaries) = pinned(0);
+    let lay_down = |release: String, tools: &[&str]| {
+        let release = dir.join(release);
+        fs::create_dir_all(&release).unwrap();
+        for tool in tools {
+            symlink(binaries.path(tool), release.join(tool)).unwrap();
+        }
+        release
+    };
+    lay_down(format!("etcd-{}", versions.etcd), &["etcd", "etcdctl", "etcdutl"]);
+    let others = ["kube-controller-manager", "kube-scheduler", "kubectl"];
+    let path = lay_down(format!("kubernetes-{}", versions.kubernetes), &others).join("kube-apiserver");
+    let server = binaries.path("kube-apiserver");
+    let script =
+        format!("#!/bin/sh\nexec {} --enable-priority-and-fairness=false \"$@\"\n", server.display());
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 fn start(site: &Site, drill: &str, name: &str, killed_after: &str) -> Run {
     site.start_in(&site.lab.root().join(name), drill, &[], killed_after)
 }
@@ -136,8 +209,7 @@ fn level_of_observer(site: &Site) -> String {
     let server = ComponentId("kube-apiserver-1".to_owned());
     let identity = cluster.identity(OBSERVER_USER, &[]).unwrap();
     let endpoint = cluster.endpoint(&server).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let uid = runtime.block_on(async {
+    let uid = block_on(async {
         let connector = Connector::new(cluster.dialer(), &endpoint, &identity, Protocol::Http2).unwrap();
         let connections = Connections::new(connector, Protocol::Http2, 1, Arc::new(SystemClock::new()));
         connections.exchange(Outgoing::get("/version".to_owned())).await.seen.level.unwrap()

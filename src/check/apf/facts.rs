@@ -1,7 +1,7 @@
 //! `facts.apf[]` of the report: one entry per level of the drill.
 
 use super::accounting::accounts;
-use super::requests::{Counts, Kind, Levels, counts, drill_levels, kinds, level_of, run_id};
+use super::requests::{Counts, Kind, Levels, counts, drill_levels, kinds, level_of, nearest_rank, run_id};
 use super::servers::readings;
 use super::{held_by, requests};
 use crate::apf::range::{Outcomes, Range};
@@ -12,6 +12,7 @@ use crate::provider::component::{ComponentId, Role};
 use crate::timeline::clients::ClientLog;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Figures of one level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -90,6 +91,9 @@ pub struct ApfPhase {
     pub headers_missing: u64,
     /// From due to answered.
     pub latency: ApfLatency,
+    /// The same by what the answer was: `ok`, `queueFull`, `timeOut`, `concurrencyLimit`, `other`.
+    #[serde(default)]
+    pub latency_by_outcome: BTreeMap<String, ApfLatency>,
     /// Longest time from due to sent.
     pub sent_after_due_max_ns: u64,
     /// Least and most of `Retry-After`; `null`: no answer has one.
@@ -271,15 +275,21 @@ fn phase(judge: &Judge, level: &ApfLevel, log: &ClientLog, levels: &Levels) -> A
         unanswered: seen.unanswered,
         headers_matched: matched,
         headers_missing: (seen.with_headers + seen.without_headers).saturating_sub(matched),
-        latency: ApfLatency {
-            p50_ns: seen.percentile(50),
-            p99_ns: seen.percentile(99),
-            max_ns: seen.percentile(100),
-        },
+        latency: latency(&seen.all_latencies()),
+        latency_by_outcome: seen
+            .latencies
+            .iter()
+            .map(|(kind, sorted)| (kind.name().to_owned(), latency(sorted)))
+            .collect(),
         sent_after_due_max_ns: seen.latest_sent_after_due,
         retry_after_seconds: seen.retry_after.map(|(min, max)| MinMax { min, max }),
         predicted: flow.map(|flow| predicted(&flow.expected, &seen, &flow.source)),
     }
+}
+
+fn latency(sorted: &[u64]) -> ApfLatency {
+    let percentile = |percent| nearest_rank(sorted, sorted.len(), percent);
+    ApfLatency { p50_ns: percentile(50), p99_ns: percentile(99), max_ns: percentile(100) }
 }
 
 fn predicted(expected: &Outcomes, seen: &Counts, source: &str) -> ApfPredicted {

@@ -1,6 +1,6 @@
 //! The objective `latency`.
 
-use super::requests::{Kind, fates};
+use super::requests::{Kind, fates, nearest_rank};
 use crate::check::coverage::cut_short;
 use crate::check::objectives::Latency;
 use crate::check::{Finding, Judge, Verdict};
@@ -20,8 +20,7 @@ pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &Latency) -> 
         all.iter().filter(|request| request.kind == Kind::Ok).map(|r| r.done.since(r.due)).collect();
     took.sort_unstable();
     let refused = all.len() - took.len();
-    let rank = (all.len() * usize::from(objective.percentile)).div_ceil(100).max(1);
-    let observed = took.get(rank - 1).copied();
+    let observed = nearest_rank(&took, all.len(), usize::from(objective.percentile));
     let percentile = objective.percentile;
     finding.reason = match observed {
         Some(ns) => format!(

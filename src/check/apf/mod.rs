@@ -3,6 +3,7 @@
 
 pub mod accounting;
 pub mod facts;
+pub mod fill;
 pub mod latency;
 pub mod lease;
 pub mod requests;

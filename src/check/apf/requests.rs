@@ -68,8 +68,8 @@ pub struct Counts {
     pub first_sent: Option<MonoNs>,
     /// The last answer was there.
     pub last_done: Option<MonoNs>,
-    /// From due to answered, ascending.
-    pub latencies: Vec<u64>,
+    /// From due to answered, ascending, by what the answer was.
+    pub latencies: BTreeMap<Kind, Vec<u64>>,
     /// Least and most of `Retry-After`.
     pub retry_after: Option<(u64, u64)>,
     /// One record of each kind.
@@ -93,6 +93,21 @@ pub enum Kind {
     Unanswered,
 }
 
+impl Kind {
+    /// As reports have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::QueueFull => "queueFull",
+            Self::TimeOut => "timeOut",
+            Self::ConcurrencyLimit => "concurrencyLimit",
+            Self::Other => "other",
+            Self::Unanswered => "unanswered",
+        }
+    }
+}
+
 /// Counts a load's requests.
 #[must_use]
 pub fn counts(log: &ClientLog, input: &EvidenceInput) -> Counts {
@@ -111,7 +126,7 @@ pub fn counts(log: &ClientLog, input: &EvidenceInput) -> Counts {
         examples.entry(kind).or_insert(index);
         counts.take(op, kind, restored);
     }
-    counts.latencies.sort_unstable();
+    counts.latencies.values_mut().for_each(|of_kind| of_kind.sort_unstable());
     counts.examples = examples.into_values().collect();
     counts
 }
@@ -218,7 +233,8 @@ impl Counts {
             return;
         }
         self.last_done = self.last_done.max(Some(op.return_ns));
-        self.latencies.push(op.return_ns.since(op.due_ns.unwrap_or(op.call_ns)));
+        let took = op.return_ns.since(op.due_ns.unwrap_or(op.call_ns));
+        self.latencies.entry(kind).or_default().push(took);
         *(if exchange.level.is_some() { &mut self.with_headers } else { &mut self.without_headers }) += 1;
         if let Some(seconds) = exchange.retry_after_seconds {
             let (least, most) = self.retry_after.unwrap_or((seconds, seconds));
@@ -249,12 +265,21 @@ impl Counts {
         if text.is_empty() { "nothing".to_owned() } else { text }
     }
 
-    /// The latency that `percent` of the answers don't exceed, nearest rank.
+    /// From due to answered, ascending, whatever the answer was.
     #[must_use]
-    pub fn percentile(&self, percent: usize) -> Option<u64> {
-        let rank = (self.latencies.len() * percent).div_ceil(100).max(1);
-        self.latencies.get(rank - 1).copied()
+    pub fn all_latencies(&self) -> Vec<u64> {
+        let mut all: Vec<u64> = self.latencies.values().flatten().copied().collect();
+        all.sort_unstable();
+        all
     }
+}
+
+/// What `percent` of `of` requests don't exceed, nearest rank; `sorted` are those that have a figure, and the rest
+/// counts as longer than any. `None`: it is among the rest.
+#[must_use]
+pub(super) fn nearest_rank(sorted: &[u64], of: usize, percent: usize) -> Option<u64> {
+    let rank = (of * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied()
 }
 
 /// Which UID was which object, as the journal has it.

@@ -22,6 +22,17 @@ pub async fn scrape(api: &dyn ApiAccess, server: &ComponentId) -> Result<Scrape,
     metrics::read(&String::from_utf8_lossy(&answer.body)).map_err(|error| error.to_string())
 }
 
+/// Whether an API server has flow control at all; its API is served where it is off too.
+pub(super) async fn is_on(api: &dyn ApiAccess, server: &ComponentId) -> Result<(), FaultError> {
+    let expected = || format!("{server} limits requests by their priority level");
+    let scrape = scrape(api, server).await.map_err(|why| FaultError::Untold { expected: expected(), why })?;
+    if scrape.levels.is_empty() {
+        let seen = "its metrics name no level: API Priority and Fairness is off".to_owned();
+        return Err(FaultError::NotSeen { expected: expected(), seen });
+    }
+    Ok(())
+}
+
 /// Whether an API server counts with the limits that follow from every level that there is.
 ///
 /// # Errors
@@ -38,10 +49,6 @@ pub async fn limits_in_force(
         return Err(untold(format!("{LEVELS}: {}", listed.refusal())));
     }
     let scrape = scrape(api, server).await.map_err(untold)?;
-    if scrape.levels.is_empty() {
-        let seen = "its metrics name no level: API Priority and Fairness is off".to_owned();
-        return Err(FaultError::NotSeen { expected: expected(), seen });
-    }
     let levels = shares_of(&listed.json());
     let shares: BTreeMap<&str, Shares> =
         levels.iter().map(|(name, shares)| (name.as_str(), *shares)).collect();

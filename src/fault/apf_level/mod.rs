@@ -331,6 +331,9 @@ impl Fault for ApfLevel {
         targets: &'a [ComponentId],
     ) -> Faulting<'a, Vec<Value>> {
         Box::pin(async move {
+            for server in targets {
+                limits::is_on(context.api, server).await?;
+            }
             let Some(Existing { level, .. }) = &self.existing else { return Ok(Vec::new()) };
             Ok(vec![existing::read(context.api, targets, level).await?])
         })

@@ -1,7 +1,9 @@
 //! Loads over time: how many requests were due in each part of it, by what became of them, and how many were out.
 
+use super::queue;
 use super::svg::Svg;
 use super::timeline::{LEFT, PLOT, Window, axis, to_f64};
+use crate::check::apf::fill::QueueFill;
 use crate::check::apf::requests::{Kind, Request, fates};
 use crate::report::figure;
 use crate::timeline::EvidenceInput;
@@ -35,9 +37,7 @@ pub(super) const LEGEND: &str = "Above, requests by when they were due: solid gr
 pub(super) type Load = (String, Vec<Request>);
 
 /// Loads that recorded something.
-pub(super) fn loads(input: &EvidenceInput) -> Vec<Load> {
-    let logs =
-        ClientLog::all(input, crate::timeline::boundaries::Boundaries::of(&input.journal).boot.as_ref());
+pub(super) fn loads(input: &EvidenceInput, logs: &[ClientLog]) -> Vec<Load> {
     logs.iter()
         .map(|log| (log.name().to_owned(), fates(log, input)))
         .filter(|(_, all)| !all.is_empty())
@@ -53,10 +53,11 @@ pub(super) fn window(loads: &[Load]) -> Option<Window> {
     Some(Window { from: from.saturating_sub(margin), to: to.saturating_add(margin).max(from + 1) })
 }
 
-/// Draws a panel per load.
-pub(super) fn draw(loads: &[Load], window: Window, zero: u64) -> String {
+/// Draws a panel per load, and one per queue.
+pub(super) fn draw(loads: &[Load], queues: &[QueueFill], window: Window, zero: u64) -> String {
     let mut svg = Svg::new(WIDTH);
-    let bottom = (PANEL + WAITING + GAP) * to_f64(loads.len() as u64);
+    let loads_end = (PANEL + WAITING + GAP) * to_f64(loads.len() as u64);
+    let bottom = loads_end + (queue::HEIGHT + GAP) * to_f64(queues.len() as u64);
     axis(&mut svg, window, zero, 0.0, bottom);
     for (index, (name, requests)) in loads.iter().enumerate() {
         let top = (PANEL + WAITING + GAP) * to_f64(index as u64);
@@ -70,6 +71,10 @@ pub(super) fn draw(loads: &[Load], window: Window, zero: u64) -> String {
         );
         columns(&mut svg, requests, window, zero, top + PANEL);
         waiting(&mut svg, requests, window, top + PANEL + WAITING);
+    }
+    for (index, fill) in queues.iter().enumerate() {
+        let base = loads_end + queue::HEIGHT + (queue::HEIGHT + GAP) * to_f64(index as u64);
+        queue::draw(&mut svg, fill, window, zero, base);
     }
     svg.finish("arrivals", bottom + AXIS, "Requests by what became of them", &description(loads))
 }

@@ -6,6 +6,7 @@ mod audit;
 mod bars;
 mod clients;
 mod lanes;
+mod queue;
 mod svg;
 mod timeline;
 mod view;

@@ -2,8 +2,9 @@
 //! act; the template escapes markup.
 
 use super::clients::{self, ClientView};
-use super::{agreement, arrivals, audit, bars, difference_rank, timeline};
+use super::{agreement, arrivals, audit, bars, difference_rank, queue, timeline};
 use crate::check::Verdict;
+use crate::check::apf::fill::queue_fills;
 use crate::check::facts::EtcdRestoreFacts;
 use crate::clock::WallTime;
 use crate::report::escape::visible;
@@ -12,6 +13,8 @@ use crate::report::model::{Instant, Report};
 use crate::report::prepared::Prepared;
 use crate::report::{advice, build::word, figure, ladder, tables};
 use crate::timeline::EvidenceInput;
+use crate::timeline::boundaries::Boundaries;
+use crate::timeline::clients::ClientLog;
 use askama::Template;
 
 /// The page.
@@ -287,9 +290,14 @@ fn drawings(report: &Report, lanes: &[timeline::DrawnLane], zero: u64) -> Vec<Dr
 
 /// Loads have a drawing of their own: a lane shows one state at a time, a load has many requests out.
 fn arrivals(input: &EvidenceInput, zero: u64) -> Option<DrawingView> {
-    let loads = arrivals::loads(input);
-    let svg = arrivals::draw(&loads, arrivals::window(&loads)?, zero);
-    Some(DrawingView { heading: "Requests of loads", svg, note: arrivals::LEGEND.to_owned() })
+    let logs = ClientLog::all(input, Boundaries::of(&input.journal).boot.as_ref());
+    let (loads, queues) = (arrivals::loads(input, &logs), queue_fills(input, &logs));
+    let svg = arrivals::draw(&loads, &queues, arrivals::window(&loads)?, zero);
+    let note = match queues.as_slice() {
+        [] => arrivals::LEGEND.to_owned(),
+        _ => format!("{} {}", arrivals::LEGEND, queue::LEGEND),
+    };
+    Some(DrawingView { heading: "Requests of loads", svg, note })
 }
 
 fn unreached(report: &Report) -> Vec<(String, String)> {
