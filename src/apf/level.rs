@@ -4,7 +4,7 @@
 //! seat wide, which is exact for a level without seats (there width decides nothing) and for GETs.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::time::Duration;
 
 /// What a level does with a request that it has no seat for (`limitResponse`).
@@ -86,6 +86,7 @@ pub fn fates(response: Response, changes: &[Change], arrivals: &[Arrival]) -> Ve
         seats: 0,
         executing: BinaryHeap::new(),
         waiting: VecDeque::new(),
+        expiries: BTreeSet::new(),
         fates: vec![None; arrivals.len()],
     };
     let mut changes = changes.iter().peekable();
@@ -123,13 +124,19 @@ pub fn waiting(arrivals: &[Arrival], fates: &[Fate]) -> Vec<(u64, u64)> {
     changes.into_iter().map(&mut from).collect()
 }
 
+fn expiry(arrival: Arrival) -> u64 {
+    arrival.at.saturating_add(arrival.wait_limit)
+}
+
 struct Level {
     response: Response,
     seats: u64,
     /// Ends of executions, the next one first.
     executing: BinaryHeap<Reverse<u64>>,
-    /// Indices of arrivals, the first come first.
+    /// Indices of arrivals, the first come first; those that have met their fate already are passed over.
     waiting: VecDeque<usize>,
+    /// Ends of waits, the next one first, with the index: as many as are waiting.
+    expiries: BTreeSet<(u64, usize)>,
     fates: Vec<Option<Fate>>,
 }
 
@@ -138,15 +145,14 @@ impl Level {
     fn pass(&mut self, now: u64, arrivals: &[Arrival]) {
         loop {
             let execution = self.executing.peek().map(|Reverse(end)| *end);
-            let expiry = |index: &usize| arrivals[*index].at.saturating_add(arrivals[*index].wait_limit);
-            let wait = self.waiting.iter().map(|index| (expiry(index), *index)).min();
+            let wait = self.expiries.first().copied();
             match (execution, wait) {
                 (Some(end), wait) if end <= now && wait.is_none_or(|(at, _)| end <= at) => {
                     self.executing.pop();
                     self.dispatch(end, arrivals);
                 }
                 (_, Some((at, index))) if at <= now => {
-                    self.waiting.retain(|other| *other != index);
+                    self.expiries.pop_first();
                     self.fates[index] = Some(Fate::TimeOut { at });
                 }
                 _ => return,
@@ -164,7 +170,10 @@ impl Level {
         while (self.executing.len() as u64) < self.seats
             && let Some(index) = self.waiting.pop_front()
         {
-            self.execute(index, now, arrivals);
+            if self.fates[index].is_none() {
+                self.expiries.remove(&(expiry(arrivals[index]), index));
+                self.execute(index, now, arrivals);
+            }
         }
     }
 
@@ -179,8 +188,11 @@ impl Level {
         match self.response {
             Response::Reject if seat || self.executing.is_empty() => self.execute(index, now, arrivals),
             Response::Reject => self.fates[index] = Some(Fate::ConcurrencyLimit),
-            Response::Queue { .. } if seat && self.waiting.is_empty() => self.execute(index, now, arrivals),
-            Response::Queue { capacity } if self.waiting.len() < capacity => self.waiting.push_back(index),
+            Response::Queue { .. } if seat && self.expiries.is_empty() => self.execute(index, now, arrivals),
+            Response::Queue { capacity } if self.expiries.len() < capacity => {
+                self.waiting.push_back(index);
+                self.expiries.insert((expiry(arrivals[index]), index));
+            }
             Response::Queue { .. } => self.fates[index] = Some(Fate::QueueFull),
         }
     }

@@ -215,6 +215,12 @@ pub struct Recorded {
     pub executed: u64,
     /// Refused by flow control.
     pub refused: u64,
+    /// Of these, refused at once for a full queue, by the time that it took.
+    pub queue_full: u64,
+    /// Refused after the whole wait.
+    pub timed_out: u64,
+    /// Refused at once by a level that does not queue.
+    pub no_seat: u64,
     /// Without an answer: they may have arrived, and may have been either.
     pub unanswered: u64,
 }
@@ -240,6 +246,20 @@ pub fn differences(counted: &SchemaMetrics, recorded: Recorded) -> Vec<Differenc
     hold("dispatched = executed, as clients saw it", dispatched, explained(dispatched, recorded.executed));
     let rejected = counted.rejected_in_all();
     hold("rejected = refused, as clients saw it", rejected, explained(rejected, recorded.refused));
+    // Of some refusals nobody can say by the time they took which they were.
+    let told = recorded.queue_full + recorded.timed_out + recorded.no_seat;
+    let untold = recorded.refused.saturating_sub(told) + recorded.unanswered;
+    for (identity, counted, seen) in [
+        ("rejected as queue-full = refused at once", counted.rejected_for("queue-full"), recorded.queue_full),
+        ("rejected as time-out = refused after their wait", timed_out, recorded.timed_out),
+        (
+            "rejected as concurrency-limit = refused at once",
+            counted.rejected_for("concurrency-limit"),
+            recorded.no_seat,
+        ),
+    ] {
+        hold(identity, counted, counted.clamp(seen, seen + untold));
+    }
     // The label says that a request had come to wait, not that it was executed.
     hold(
         "waits with execute=\"true\" = dispatched + timed out",
@@ -294,7 +314,7 @@ process_start_time_seconds 1.79595e+09
     }
 
     fn recorded(executed: u64, refused: u64, unanswered: u64) -> Recorded {
-        Recorded { executed, refused, unanswered }
+        Recorded { executed, refused, unanswered, ..Recorded::default() }
     }
 
     #[test]
@@ -315,6 +335,17 @@ process_start_time_seconds 1.79595e+09
         // Taking execute="true" for success is the trap: 10 waited, 8 were executed.
         let trapped = SchemaMetrics { waits_execute_true: 8, ..drill(TEXT) };
         assert_eq!(differences(&trapped, recorded(8, 29, 0)).len(), 1);
+    }
+
+    #[test]
+    fn a_refusal_for_another_reason_than_the_time_it_took_is_a_difference() {
+        let seen = Recorded { no_seat: 27, timed_out: 2, ..recorded(8, 29, 0) };
+        assert_eq!(differences(&drill(TEXT), seen), []);
+        let at_once = Recorded { no_seat: 0, queue_full: 27, ..seen };
+        assert_eq!(differences(&drill(TEXT), at_once).len(), 2);
+        // One of which nobody can say, as of a probe, may have been either.
+        let one_untold = Recorded { timed_out: 1, ..seen };
+        assert_eq!(differences(&drill(TEXT), one_untold), []);
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub enum RetriesLike {
 
 /// What a load asks for, on objects of the drill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum LoadRequest {
     /// GET of one ConfigMap.
     Get {},

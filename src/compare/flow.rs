@@ -28,8 +28,35 @@ fn of_level(runs: &Sides<Run>, name: &str, decided: &Decided) -> Vec<Item> {
     let loads = levels.names(|level| level.phases.iter().map(|phase| phase.name.as_str()));
     let mut items: Vec<Item> =
         loads.into_iter().flat_map(|load| of_load(&levels, load, decides(runs, load, decided))).collect();
+    items.extend(others(&levels, name));
     items.extend(seats(&levels));
     items.extend(leaks(&levels));
+    items
+}
+
+/// Requests on other levels, which the level is to leave alone, and whether both sides counted the same.
+fn others(levels: &Sides<&ApfFacts>, name: &str) -> Vec<Item> {
+    let refused = levels.map(|level| level.control.sent.saturating_sub(level.control.ok));
+    let ruling = match relate(&refused.map(|count| Interval::exactly(*count))) {
+        Relation::Equal => SAME,
+        Relation::Overlapping => scattered(),
+        Relation::Higher => ruled(Outcome::Worse, "requests that the level is to leave alone"),
+        Relation::Lower => ruled(Outcome::Better, "requests that the level is to leave alone"),
+    };
+    let subject = format!("other levels than {name}");
+    let values = refused.map(|count| Value::count(*count));
+    let mut items = vec![about(subject, "not executed", "requests").item(values, ruling)];
+    if !levels.agree(|level| level.accounting.holds) {
+        let words = levels.map(|level| {
+            Value::word(match level.accounting.holds {
+                Some(true) => "agree",
+                Some(false) => "differ",
+                None => "unknown",
+            })
+        });
+        let ruling = ruled(Outcome::Changed, "clients and API servers no longer count the same");
+        items.push(about(name.to_owned(), "accounting", "").item(words, ruling));
+    }
     items
 }
 

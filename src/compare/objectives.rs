@@ -93,6 +93,9 @@ fn inconclusive(findings: &Sides<&Finding>) -> Option<Ruling> {
     Some(ruled(Outcome::NotDistinguishable, reason))
 }
 
+/// Kind of objectives whose figure is a percentile: a sample, not a bound.
+const LATENCY: &str = "latency";
+
 /// Of time, more is worse. Counts depend on what happened to be under way, so there the verdict says what more means.
 fn figure(findings: &Sides<&Finding>, verdict: Outcome) -> Ruling {
     if !findings.agree(|finding| (&finding.kind, &finding.unit)) {
@@ -105,6 +108,13 @@ fn figure(findings: &Sides<&Finding>, verdict: Outcome) -> Ruling {
         return ruled(Outcome::NotDistinguishable, "its bounds are not known on both sides");
     }
     let relation = relate(&findings.map(|finding| Interval::between(finding.lower, finding.upper)));
+    if findings.iter().any(|finding| finding.kind == LATENCY)
+        && verdict != Outcome::Worse
+        && verdict != Outcome::Better
+    {
+        let reason = "a percentile of one run says little about the next, and the verdicts agree";
+        return ruled(Outcome::NotDistinguishable, reason);
+    }
     let of_time = findings.iter().all(|finding| finding.unit == "ns");
     match (relation, of_time, verdict) {
         (Relation::Equal, _, _) => SAME,

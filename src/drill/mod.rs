@@ -1,6 +1,7 @@
 //! Drill files: what may be written, how it is read, what is wrong with it.
 
 pub mod file;
+pub mod flow;
 pub mod lint;
 pub mod parameters;
 pub mod parse;

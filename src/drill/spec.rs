@@ -41,23 +41,6 @@ pub struct Drill {
     pub spec: Spec,
 }
 
-impl Drill {
-    /// The level that a load is sent to when it begins, and the step that begins it.
-    #[must_use]
-    pub fn level_of(&self, client: &str) -> Option<(usize, &ApfLevel)> {
-        let steps = &self.spec.steps;
-        let begins =
-            |step: &Step| matches!(step, Step::Load(load) if load.clients.iter().any(|c| c == client));
-        let at = steps.iter().position(begins)?;
-        let ended = steps[..at].iter().rposition(|s| matches!(s, Step::End(e) if e.fault == "apfLevel"));
-        let made = steps[ended.map_or(0, |e| e + 1)..at].iter().filter_map(|step| match step {
-            Step::ApfLevel(level) if level.clients.iter().any(|c| c == client) => Some(level),
-            _ => None,
-        });
-        made.min_by_key(|level| level.precedence).map(|level| (at, level))
-    }
-}
-
 /// Who the drill belongs to and why it exists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -1,10 +1,12 @@
 //! Whether a plan is of a drill: the same drill, read again, with nothing left out and nothing put in.
 //!
-//! What a build of another version would resolve otherwise (targets, minimum evidence, predictions) is
-//! not compared, and neither is which versions are pinned.
+//! What a build of another version would resolve otherwise (targets, minimum evidence, predictions in words) is
+//! not compared, and neither is which versions are pinned. Counts that are predicted of loads are: objectives are
+//! judged by them.
 
 use super::Plan;
 use super::overrides::Overrides;
+use super::predict::flow;
 use crate::drill::parse;
 
 /// Checks a plan against the text of its drill.
@@ -51,6 +53,9 @@ pub fn follows(plan: &Plan, text: &str) -> Result<(), String> {
             return Err(format!("its {what} are not those of drill.yaml"));
         }
     }
+    if plan.flow != flow::predictions(&drill, versions, plan.seed) {
+        return Err("its predictions of loads do not follow from its drill, version and seed".to_owned());
+    }
     Ok(())
 }
 
@@ -78,6 +83,15 @@ mod tests {
         ] {
             follows(&plan, DRILL).unwrap();
         }
+    }
+
+    #[test]
+    fn a_plan_that_predicts_whatever_is_seen_does_not() {
+        const QUEUE: &str = include_str!("../../scenarios/apf/zero-seat-queue.yaml");
+        let mut plan = resolve(ResolveInput::plain("d", QUEUE)).unwrap();
+        follows(&plan, QUEUE).unwrap();
+        plan.flow[0].expected.ok.high = 1_000;
+        assert!(follows(&plan, QUEUE).unwrap_err().contains("predictions"));
     }
 
     #[test]

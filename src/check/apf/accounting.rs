@@ -1,10 +1,11 @@
 //! What API servers counted, held against what clients recorded, and whether anybody else changed the level.
 
-use super::requests::{Levels, drill_levels, facts, is_load};
+use super::requests::{Kind, Levels, drill_levels, facts, is_load, kinds, shares_at};
 use super::servers::{Reading, readings};
 use crate::apf::answer::Class;
 use crate::apf::metrics::{Difference, Recorded, SchemaMetrics, differences};
 use crate::clock::MonoNs;
+use crate::fault::apf_level::ApfLevel;
 use crate::journal::entry::Fact;
 use crate::provider::component::ComponentId;
 use crate::timeline::EvidenceInput;
@@ -56,12 +57,10 @@ fn recorded(
     let mut recorded = Recorded::default();
     for log in logs.iter().filter(|log| is_load(log) && log.planned.target == *server) {
         let meant = super::requests::level_of(log, input).is_some_and(|l| l.name == level);
-        for (_, op) in log.ops().filter(|(_, op)| within(op.call_ns)) {
+        for (_, op, kind) in kinds(log, input).filter(|(_, op, _)| within(op.call_ns)) {
             match op.exchange.as_ref().and_then(|exchange| exchange.class) {
-                Some(class) if levels.is_on(op, level) => {
-                    let refused = class == Class::FlowControl;
-                    *(if refused { &mut recorded.refused } else { &mut recorded.executed }) += 1;
-                }
+                Some(Class::FlowControl) if levels.is_on(op, level) => refuse(&mut recorded, kind),
+                Some(_) if levels.is_on(op, level) => recorded.executed += 1,
                 None if meant => recorded.unanswered += 1,
                 _ => {}
             }
@@ -79,6 +78,41 @@ fn recorded(
     recorded
 }
 
+fn refuse(recorded: &mut Recorded, kind: Kind) {
+    recorded.refused += 1;
+    match kind {
+        Kind::QueueFull => recorded.queue_full += 1,
+        Kind::TimeOut => recorded.timed_out += 1,
+        Kind::ConcurrencyLimit => recorded.no_seat += 1,
+        Kind::Ok | Kind::Other | Kind::Unanswered => {}
+    }
+}
+
+/// Whether API servers count with other seats than the level has by its shares.
+fn contradicted(input: &EvidenceInput, level: &ApfLevel) -> Vec<String> {
+    let of_reading = |server: &ComponentId, reading: &Reading| {
+        let shares = shares_at(input, level, Some(reading.call));
+        let borrows = level.borrowing_limit_percent.percent().is_none();
+        let seats = |name: &str| reading.seats.get(name).copied();
+        let fits = match (shares, seats("nominal"), seats("upper")) {
+            (_, None, _) | (_, _, None) => false,
+            (0, Some(nominal), Some(upper)) => nominal == 0 && (upper > 0) == borrows,
+            (_, Some(nominal), Some(upper)) => 0 < nominal && nominal <= upper,
+        };
+        (!fits).then(|| {
+            let shown = |name| seats(name).map_or_else(|| "unknown".to_owned(), |seats| seats.to_string());
+            format!(
+                "{server} counts with {} nominal and {} upper seats for `{}`, which has {shares} shares",
+                shown("nominal"),
+                shown("upper"),
+                level.name
+            )
+        })
+    };
+    let all = readings(input, &level.name);
+    all.iter().filter_map(|(server, readings)| readings.iter().find_map(|r| of_reading(server, r))).collect()
+}
+
 /// Why what happened on the drill's levels may not be the drill's doing alone.
 pub(super) fn doubts(input: &EvidenceInput, logs: &[ClientLog]) -> Vec<String> {
     let mut doubts = Vec::new();
@@ -94,6 +128,9 @@ pub(super) fn doubts(input: &EvidenceInput, logs: &[ClientLog]) -> Vec<String> {
             }));
         }
         doubts.extend(changed(input, &level.name));
+        if level.existing.is_none() {
+            doubts.extend(contradicted(input, level));
+        }
     }
     doubts
 }

@@ -2,11 +2,12 @@
 
 use super::requests::{drill_levels, facts, is_load, level_of};
 use super::servers::readings;
-use crate::apf::level::{Arrival, Change, Response, capacity, fates, wait_limit, waiting};
+use crate::apf::level::{Arrival, Change, Response, fates, waiting};
+use crate::client::spec::Load;
 use crate::clock::MonoNs;
+use crate::drill::flow::REQUEST_TIMEOUT;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
 use crate::journal::entry::Fact;
-use crate::plan::predict::flow::REQUEST_TIMEOUT;
 use crate::provider::component::ComponentId;
 use crate::timeline::EvidenceInput;
 use crate::timeline::clients::ClientLog;
@@ -33,10 +34,8 @@ pub struct QueueFill {
 pub fn queue_fills(input: &EvidenceInput, logs: &[ClientLog]) -> Vec<QueueFill> {
     let mut fills = Vec::new();
     for (_, level) in drill_levels(input).filter(|(_, level)| level.shares == 0 && level.existing.is_none()) {
-        let LimitResponse::Queue(queue) = &level.limit_response else { continue };
-        let response = Response::Queue {
-            capacity: capacity(queue.hand_size as usize, queue.queue_length_limit as usize),
-        };
+        let LimitResponse::Queue(_) = &level.limit_response else { continue };
+        let response = Response::Queue { capacity: usize::try_from(level.room()).unwrap_or(usize::MAX) };
         for (server, sent) in arrivals(input, logs, level) {
             let fates = fates(response, &changes(input, level, &server), &sent);
             let model = waiting(&sent, &fates).into_iter().map(|(at, count)| (MonoNs(at), count)).collect();
@@ -57,8 +56,8 @@ fn arrivals(
     let of_level =
         |log: &&ClientLog| is_load(log) && level_of(log, input).is_some_and(|l| l.name == level.name);
     for log in logs.iter().filter(of_level) {
-        let timeout = log.planned.load().and_then(|load| load.timeout).map(|timeout| timeout.0);
-        let wait = u64::try_from(wait_limit(timeout, REQUEST_TIMEOUT).as_nanos()).unwrap_or(u64::MAX);
+        let wait = log.planned.load().map_or(REQUEST_TIMEOUT / 4, Load::wait_limit);
+        let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let sent = log.ops().filter_map(|(_, op)| op.exchange.as_ref()?.sent_ns);
         let arrival = |sent: MonoNs| Arrival { at: sent.0, wait_limit: wait, service: SERVICE_NS };
         all.entry(log.planned.target.clone()).or_default().extend(sent.map(arrival));

@@ -17,6 +17,7 @@ use super::{Finding, Judge, Verdict};
 use crate::apf::range::Range;
 use crate::clock::MonoNs;
 use crate::fault::apf_level::ApfLevel;
+use crate::history::record::OpRecord;
 use crate::plan::predict::flow::{excluded, outcomes};
 use crate::plan::{FlowPrediction, PlannedObjective};
 use crate::step::injection_id;
@@ -118,11 +119,25 @@ fn doubt(
         ));
     }
     doubts.extend(levels.doubt(flow, log, seen));
+    doubts.extend(out_of_order(log));
     let spec = log.planned.load();
     if let Some(holder) = spec.and_then(|load| load.while_held_by.as_deref()) {
         doubts.extend(not_held(judge, holder, seen, name));
     }
     doubts
+}
+
+/// A record whose instants can't follow one another is none of a request.
+fn out_of_order(log: &ClientLog) -> Option<String> {
+    let follows = |op: &OpRecord| {
+        let exchange = op.exchange.as_ref();
+        let sent = exchange.and_then(|exchange| exchange.sent_ns);
+        let first = exchange.and_then(|exchange| exchange.first_byte_ns);
+        let instants = [op.due_ns, sent, first, Some(op.return_ns)];
+        instants.into_iter().flatten().is_sorted() && op.call_ns <= op.return_ns
+    };
+    let (index, _) = log.ops().find(|(_, op)| !follows(op))?;
+    Some(format!("the instants of {} do not follow one another", log.line(index)))
 }
 
 /// Why a level may have been idle while these requests were out.

@@ -1,18 +1,19 @@
 //! Requests of a load by what became of them, and the levels that their answers name.
 
 use crate::apf::answer::Class;
-use crate::apf::level::wait_limit;
+use crate::client::spec::Load;
 use crate::clock::MonoNs;
+use crate::drill::flow::REQUEST_TIMEOUT;
 use crate::drill::spec::Step;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
 use crate::history::record::{ClientKind, OpRecord};
 use crate::journal::entry::{Fact, JournalEvent};
-use crate::plan::predict::flow::REQUEST_TIMEOUT;
 use crate::plan::{FlowPrediction, PlannedClient};
 use crate::timeline::EvidenceInput;
 use crate::timeline::clients::ClientLog;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// Facts of the journal, in order.
 pub(super) fn facts(input: &EvidenceInput) -> impl Iterator<Item = &Fact> {
@@ -191,7 +192,10 @@ pub(super) fn shares_at(input: &EvidenceInput, level: &ApfLevel, at: Option<Mono
     changes.last().unwrap_or(level.shares)
 }
 
-/// A time-out comes after the whole wait, a refusal for want of room at once: half of the wait lies between them.
+/// How much earlier than its wait limit a request may seem to be refused: clocks of two processes.
+const EARLY: Duration = Duration::from_millis(50);
+
+/// A time-out comes after the whole wait, a refusal for want of room at once. What lies between is neither.
 fn kind(op: &OpRecord, planned: &PlannedClient, level: Option<&ApfLevel>) -> Kind {
     let Some(exchange) = &op.exchange else { return Kind::Unanswered };
     match exchange.class {
@@ -200,10 +204,14 @@ fn kind(op: &OpRecord, planned: &PlannedClient, level: Option<&ApfLevel>) -> Kin
         Some(Class::FlowControl) => match level.map(|level| &level.limit_response) {
             Some(LimitResponse::Reject {}) => Kind::ConcurrencyLimit,
             _ => {
-                let timeout = planned.load().and_then(|load| load.timeout).map(|timeout| timeout.0);
-                let wait = wait_limit(timeout, REQUEST_TIMEOUT).as_nanos();
-                let took = exchange.sent_ns.map_or(0, |sent| op.return_ns.since(sent));
-                if u128::from(took) * 2 < wait { Kind::QueueFull } else { Kind::TimeOut }
+                let wait = planned.load().map_or(REQUEST_TIMEOUT / 4, Load::wait_limit);
+                let took = Duration::from_nanos(exchange.sent_ns.map_or(0, |sent| op.return_ns.since(sent)));
+                match took {
+                    took if took < wait / 2 => Kind::QueueFull,
+                    // A wait begins after the request was sent, so nothing is timed out before it is over.
+                    took if took.saturating_add(EARLY) < wait => Kind::Other,
+                    _ => Kind::TimeOut,
+                }
             }
         },
         Some(_) => Kind::Other,

@@ -4,6 +4,26 @@ use super::super::spec::{ApfLevel, Step};
 use super::{Lint, is_kebab, step_path};
 use crate::fault::apf_level::{Existing, LimitResponse};
 
+/// As the plan can do sums with.
+const MOST_SHARES: u32 = 10_000;
+/// `borrowingLimitPercent` is an int32.
+const MOST_PERCENT: u32 = i32::MAX as u32;
+/// `pkg/apis/flowcontrol/validation/validation.go`: the most queues, and the entropy that a hash has for a hand.
+const MOST_QUEUES: u32 = 10_000_000;
+const MOST_ENTROPY_BITS: f64 = 60.0;
+
+/// Bits that it takes to choose a hand (`RequiredEntropyBits` in `pkg/util/shufflesharding`).
+fn entropy_bits(queues: u32, hand_size: u32) -> f64 {
+    (f64::from(queues).log2() * f64::from(hand_size)).ceil()
+}
+
+/// Shares of a level, at its begin or later.
+pub(super) fn shares(lint: &mut Lint<'_>, path: &str, shares: u32) {
+    if shares > MOST_SHARES {
+        lint.error(path, format!("`shares: {shares}` is out of range"), format!("write 0 to {MOST_SHARES}"));
+    }
+}
+
 pub(super) fn check(lint: &mut Lint<'_>, i: usize, step: &Step, s: &ApfLevel) {
     let path = |key: &str| step_path(i, step, key);
     if !is_kebab(&s.name) || s.name.len() > 30 {
@@ -14,15 +34,33 @@ pub(super) fn check(lint: &mut Lint<'_>, i: usize, step: &Step, s: &ApfLevel) {
         let title = format!("`lendablePercent: {}` is more than there is", s.lendable_percent);
         lint.error(&path("lendablePercent"), title, "write 0 to 100");
     }
-    if !(2..=9999).contains(&s.precedence) {
+    if !(2..=9899).contains(&s.precedence) {
         let title = format!("`precedence: {}` is out of range", s.precedence);
-        lint.error(&path("precedence"), title, "write 2 to 9999; below 2 and at 10000 are mandatory schemas");
+        lint.error(&path("precedence"), title, "write 2 to 9899; at 1 is `exempt`, at 9900 `global-default`");
+    }
+    shares(lint, &path("shares"), s.shares);
+    if s.borrowing_limit_percent.percent().is_some_and(|percent| percent > MOST_PERCENT) {
+        let title = "`borrowingLimitPercent` is more than an API server takes";
+        lint.error(
+            &path("borrowingLimitPercent"),
+            title,
+            format!("write 0 to {MOST_PERCENT}, or `unlimited`"),
+        );
     }
     if let LimitResponse::Queue(q) = &s.limit_response
         && (q.hand_size == 0 || q.queue_length_limit == 0 || q.hand_size > q.queues)
     {
         let title = "every figure of a queue is 1 or more, and a hand is dealt from the queues there are";
         let help = "as `queue: {queues: 1, handSize: 1, queueLengthLimit: 50}`";
+        lint.error(&path("limitResponse"), title, help);
+    }
+    if let LimitResponse::Queue(q) = &s.limit_response
+        && (q.queues > MOST_QUEUES || entropy_bits(q.queues, q.hand_size) > MOST_ENTROPY_BITS)
+    {
+        let title = "API servers deal no hand from so many queues";
+        let help = format!(
+            "at most {MOST_QUEUES} queues, and hands that take no more than {MOST_ENTROPY_BITS} bits to choose"
+        );
         lint.error(&path("limitResponse"), title, help);
     }
     if s.shares == 0 && s.borrowing_limit_percent.percent().is_none() {
@@ -46,7 +84,8 @@ pub(super) fn check(lint: &mut Lint<'_>, i: usize, step: &Step, s: &ApfLevel) {
 fn changed(lint: &mut Lint<'_>, existing: &Existing, path: impl Fn(&str) -> String) {
     let Existing { level, confirm } = existing;
     let part_of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c);
-    if level.is_empty() || level.len() > 253 || !level.chars().all(part_of_name) {
+    let parts_begin_well = level.split('.').all(|part| part.starts_with(|c: char| c.is_ascii_alphanumeric()));
+    if level.len() > 253 || !level.chars().all(part_of_name) || !parts_begin_well {
         let title = format!("`{}` is no name of a PriorityLevelConfiguration", level.escape_debug());
         lint.error(&path("existing.level"), title, "`kubectl get prioritylevelconfigurations` lists them");
     }

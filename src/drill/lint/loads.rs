@@ -6,6 +6,7 @@ use super::ranges::{PAGE, span};
 use super::{Lint, client_path};
 use crate::client::spec::{LoadRequest, RetryingLoad};
 use crate::load::arrivals::Arrivals;
+use crate::provider::component::ComponentId;
 
 /// Of one load; each is a line of its history.
 const MOST_REQUESTS: u64 = 5_000_000;
@@ -19,8 +20,12 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                 numbers(lint, c, path);
                 request(lint, c, path);
                 holder(lint, c, path);
+                server(lint, c.server.as_ref(), path);
             }
-            Client::RetryingLoad(c) => retrying(lint, c, path),
+            Client::RetryingLoad(c) => {
+                retrying(lint, c, path);
+                server(lint, c.server.as_ref(), path);
+            }
             _ => {}
         }
     }
@@ -35,10 +40,28 @@ fn retrying(lint: &mut Lint<'_>, c: &RetryingLoad, path: impl Fn(&str) -> String
 }
 
 fn arrivals(lint: &mut Lint<'_>, path: &str, arrivals: Arrivals) {
-    let requests = arrivals.count_at_most();
+    let requests = match arrivals {
+        // Of chance arrivals there may be none.
+        Arrivals::Poisson(c) if c.duration.0.as_secs_f64() * f64::from(c.rate.0) < 1.0 => 0,
+        _ => arrivals.count_at_most(),
+    };
     if requests == 0 || requests > MOST_REQUESTS {
         let title = format!("these arrivals are {requests} requests");
         lint.error(path, title, format!("make it 1 to {MOST_REQUESTS}"));
+    }
+    let figures = match arrivals {
+        Arrivals::Serial(s) => {
+            vec![("serial.requests", s.requests, 1_000_000), ("serial.atATime", s.at_a_time, 1_000)]
+        }
+        Arrivals::Burst(b) => vec![("burst.requests", b.requests, 100_000), ("burst.times", b.times, 10_000)],
+        _ => Vec::new(),
+    };
+    for (key, value, most) in figures {
+        if !(1..=most).contains(&value) && requests != 0 {
+            let key = key.rsplit('.').next().unwrap_or(key);
+            let title = format!("`{key}: {value}` is out of range");
+            lint.error(path, title, format!("write 1 to {most}"));
+        }
     }
 }
 
@@ -74,7 +97,8 @@ fn request(lint: &mut Lint<'_>, c: &Load, path: impl Fn(&str) -> String) {
             span(lint, &path("request.slowCreate.for"), *duration, (Span::millis(100), Span::secs(50)));
         }
         LoadRequest::Delete { of } => {
-            let made = load(lint, of).is_some_and(|made| matches!(made.request, LoadRequest::Create { .. }));
+            let made =
+                lint.drill.load(of).is_some_and(|made| matches!(made.request, LoadRequest::Create { .. }));
             if !made {
                 let title = format!("no load named `{of}` creates objects");
                 lint.error(&path("request.delete.of"), title, "name a load whose `request` is `create`");
@@ -86,16 +110,24 @@ fn request(lint: &mut Lint<'_>, c: &Load, path: impl Fn(&str) -> String) {
 
 fn holder(lint: &mut Lint<'_>, c: &Load, path: impl Fn(&str) -> String) {
     let Some(name) = &c.while_held_by else { return };
-    let holds = load(lint, name).is_some_and(|held| matches!(held.request, LoadRequest::SlowCreate { .. }));
+    if *name == c.name {
+        lint.error(&path("whileHeldBy"), "a load can't hold the level for itself", "name another load");
+        return;
+    }
+    let holds =
+        lint.drill.load(name).is_some_and(|held| matches!(held.request, LoadRequest::SlowCreate { .. }));
     if !holds {
         let title = format!("no load named `{name}` holds a seat");
         lint.error(&path("whileHeldBy"), title, "name a load whose `request` is `slowCreate`");
     }
 }
 
-fn load<'a>(lint: &Lint<'a>, name: &str) -> Option<&'a Load> {
-    lint.drill.spec.clients.iter().find_map(|client| match client {
-        Client::Load(load) if load.name == name => Some(load),
-        _ => None,
-    })
+fn server(lint: &mut Lint<'_>, server: Option<&ComponentId>, path: impl Fn(&str) -> String) {
+    let Some(server) = server else { return };
+    let count = lint.drill.spec.cluster.topology.api_servers;
+    let names: Vec<String> = (1..=count).map(|n| format!("kube-apiserver-{n}")).collect();
+    if !names.contains(&server.0) {
+        let title = format!("the cluster has no API server `{}`", server.0.escape_debug());
+        lint.error(&path("server"), title, format!("API servers: `{}`", names.join("`, `")));
+    }
 }

@@ -4,7 +4,8 @@ use super::super::spec::{ApfOutcomes, Client, Objective, Rpo, Rto, Step};
 use super::super::suggest;
 use super::{Lint, client_name, client_path, objective_path};
 use crate::check::objectives::{RtoFrom, RtoTo};
-use crate::client::spec::LoadRequest;
+use crate::client::spec::Load;
+use crate::drill::flow::Unforeseen;
 use crate::fault;
 use crate::step::spec::Until;
 use std::collections::BTreeMap;
@@ -34,6 +35,16 @@ pub(super) fn check(lint: &mut Lint<'_>) {
             Objective::RetriesHide(o) => {
                 let retries = |c: &Client| matches!(c, Client::RetryingLoad(r) if r.name == o.client);
                 one_of(lint, i, objective, has(lint, retries), "retryingLoad", &o.client);
+                let refused = lint
+                    .drill
+                    .level_of(&o.client)
+                    .is_some_and(|(at, level)| lint.drill.shares_before(at, level) == 0);
+                if has(lint, retries) && !refused {
+                    let title =
+                        format!("nothing refuses the requests of `{}` when its load begins", o.client);
+                    let path = objective_path(i, objective, "client");
+                    lint.error(&path, title, "begin it by a `load` step while its level has no shares");
+                }
             }
             Objective::Latency(o) => {
                 loads(
@@ -192,27 +203,16 @@ fn outcomes(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &ApfOutcome
         let title = format!("no step begins the load `{client}`");
         lint.error(&path, title, format!("add `- load: {{clients: [{client}]}}`"));
     }
-    for client in &o.clients {
-        let existing = lint.drill.level_of(client).and_then(|(_, level)| level.existing.as_ref());
-        if let Some(existing) = existing {
-            let title = format!(
-                "what others send to `{}` is not known, so nothing can be predicted of `{client}` there",
-                existing.level
-            );
-            lint.error(&path, title, "leave `existing` out, or judge the load by `latency`");
+    for (index, client) in o.clients.iter().enumerate() {
+        if o.clients[..index].contains(client) {
+            let title = format!("`{client}` is named twice, and would be counted twice");
+            lint.error(&path, title, "name each load once");
         }
-    }
-    let paged = |client: &Client| match client {
-        Client::Load(load) => {
-            o.clients.contains(&load.name)
-                && matches!(load.request, LoadRequest::List { all_pages: true, .. })
+        // Only which of the requests come close to each other depends on the seed.
+        let due = |load: &Load| load.arrivals.offsets(0);
+        if let Err(Unforeseen { why, help }) = lint.drill.foresee(client, due) {
+            lint.error(&path, format!("nothing can be predicted of `{client}`: {why}"), help);
         }
-        _ => false,
-    };
-    if has(lint, paged) {
-        let title =
-            "how many pages a list has is not known beforehand, so nothing can be predicted of `allPages`";
-        lint.error(&path, title, "leave `allPages` out, or judge the load by `latency`");
     }
 }
 

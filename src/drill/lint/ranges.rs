@@ -183,6 +183,7 @@ fn steps(lint: &mut Lint<'_>) {
             }
             Step::Load(s) => span(lint, &step_path(i, step, "atMost"), s.at_most, WAIT),
             Step::ApfLevel(s) => levels::check(lint, i, step, s),
+            Step::ApfShares(s) => levels::shares(lint, &step_path(i, step, "shares"), s.shares),
             Step::Observe(s) => {
                 span(lint, &step_path(i, step, "atMost"), s.at_most, WAIT);
                 span(lint, &step_path(i, step, "then"), s.then, (Span::millis(0), WAIT.1));

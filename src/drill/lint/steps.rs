@@ -3,9 +3,10 @@
 use super::super::spec::{Client, Step};
 use super::super::suggest;
 use super::{Lint, client_name, objectives, step_key, step_path};
+use crate::fault::apf_level::ApfLevel;
 use crate::fault::lose_members::MemberLoss;
 use crate::step::restart::Which;
-use crate::step::spec::{EncryptionKey, End, RestoreSnapshot, SnapshotMethod, Until};
+use crate::step::spec::{EncryptionKey, End, RestoreSnapshot, RunLoad, SnapshotMethod, Until};
 
 pub(super) fn check(lint: &mut Lint<'_>) {
     let mut state = State::default();
@@ -52,6 +53,12 @@ pub(super) fn check(lint: &mut Lint<'_>) {
             }
             Step::ApfLevel(level) => {
                 known_clients(lint, i, step, &level.clients);
+                if let Some(other) = state.made.iter().find(|other| ties(other, level)) {
+                    let title = format!("`{}` has the same precedence and clients in common", other.name);
+                    let help = "the lower `precedence` decides; give each its own";
+                    lint.error(&step_path(i, step, "precedence"), title, help);
+                }
+                state.made.push(level);
                 if state.levels.contains(&level.name.as_str()) {
                     let title = format!("a level named `{}` was made above", level.name);
                     lint.error(&step_path(i, step, "name"), title, "give each level its own name");
@@ -83,6 +90,7 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                 }
                 let begun = |client: &Client| matches!(client, Client::Load(_) | Client::RetryingLoad(_));
                 objectives::loads(lint, &path, &load.clients, begun);
+                in_time(lint, i, step, load);
             }
             Step::Hold(_) => {}
         }
@@ -103,6 +111,11 @@ pub(super) fn check(lint: &mut Lint<'_>) {
     }
 }
 
+/// Which of two schemas takes a request would hang on their names.
+fn ties(one: &ApfLevel, other: &ApfLevel) -> bool {
+    one.precedence == other.precedence && one.clients.iter().any(|client| other.clients.contains(client))
+}
+
 /// Clients that a level is for.
 fn known_clients(lint: &mut Lint<'_>, i: usize, step: &Step, names: &[String]) {
     let path = step_path(i, step, "clients");
@@ -110,6 +123,18 @@ fn known_clients(lint: &mut Lint<'_>, i: usize, step: &Step, names: &[String]) {
     for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
         let help = suggest::hint(name, "clients", &known).unwrap_or_default();
         lint.error(&path, format!("the drill has no client `{name}`"), help);
+    }
+}
+
+/// A load that can't come to its end, or be sent, within its step.
+fn in_time(lint: &mut Lint<'_>, i: usize, step: &Step, begun: &RunLoad) {
+    for load in begun.clients.iter().filter_map(|name| lint.drill.load(name)) {
+        let lasts = load.arrivals.duration();
+        if lasts > begun.at_most {
+            let title =
+                format!("`{}` sends for {lasts}, and the step fails after {}", load.name, begun.at_most);
+            lint.error(&step_path(i, step, "atMost"), title, format!("write `atMost: {lasts}` or more"));
+        }
     }
 }
 
@@ -136,6 +161,8 @@ struct State<'a> {
     restored: bool,
     /// Names of priority levels.
     levels: Vec<&'a str>,
+    /// Levels that are made or changed, and not ended.
+    made: Vec<&'a ApfLevel>,
     /// Names of the cluster's own levels that are changed.
     changed: Vec<&'a str>,
     /// Faults that are not ended, each with its key.
@@ -174,6 +201,7 @@ impl State<'_> {
         if end.fault == "apfLevel" {
             self.levels.clear();
             self.changed.clear();
+            self.made.clear();
         }
     }
 }

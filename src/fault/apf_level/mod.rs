@@ -58,9 +58,9 @@ pub struct ApfLevel {
     /// Changes this level of the cluster instead of making one. Absent: the drill makes its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub existing: Option<Existing>,
-    /// `matchingPrecedence`: the lowest of the schemas that match a request decides.
+    /// `matchingPrecedence`: the lowest of the schemas that match a request decides. `global-default` has 9900.
     #[serde(default = "ApfLevel::default_precedence")]
-    #[schemars(range(min = 2, max = 9999))]
+    #[schemars(range(min = 2, max = 9899))]
     pub precedence: u32,
 }
 
@@ -76,7 +76,7 @@ pub struct Existing {
 
 /// `limitResponse` of a level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum LimitResponse {
     /// They are refused.
     Reject {},
@@ -107,7 +107,7 @@ impl Default for Queuing {
 
 /// How much a level may borrow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a percentage of 0 or more, or `unlimited`")]
 pub enum Borrowing {
     /// So many percent of its nominal seats; of a level without seats that is none.
     Percent(u32),

@@ -8,25 +8,25 @@
 //!   (kubernetes/kubernetes#134196; executed on 1.30.4 and 1.37.2).
 //! * A level without seats whose `borrowingLimitPercent` is omitted borrows: within 10 s of the first request, when
 //!   limits are adjusted, it has seats (read in `conc_alloc.go`; executed on 1.30.4 and 1.37.2).
+//! * A level executes everything where as many requests as may be out at the same time find a seat, or a place to wait
+//!   for one.
+//!
+//! What can't be foreseen from the steps of a drill ([`crate::drill::flow`]) is refused when the drill is read.
 
 use super::super::versions::minor;
 use super::super::{FlowPrediction, Versions};
-use crate::apf::level::{capacity, wait_limit};
 use crate::apf::range::{Outcomes, Restored, Slack, zero_queue, zero_reject};
 use crate::apf::seats::DEFAULT_SERVER_SEATS;
 use crate::apf::version::reject_leaks;
 use crate::check::objectives::{ApfOutcomes, LosesLease};
 use crate::client::spec::{Load, LoadRequest};
-use crate::drill::spec::{Client, Drill, Objective, Step};
+use crate::drill::flow::{BORROWING_PERIOD, SharesBack};
+use crate::drill::spec::{Client, Drill, Objective};
 use crate::drill::values::Span;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
-use crate::step::spec::LoadUntil;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
-
-/// `--request-timeout` of an API server that was given none.
-pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A prediction per objective and load.
 pub(in super::super) fn predictions(drill: &Drill, versions: &Versions, seed: u64) -> Vec<FlowPrediction> {
@@ -36,17 +36,10 @@ pub(in super::super) fn predictions(drill: &Drill, versions: &Versions, seed: u6
     });
     objectives
         .flat_map(|objective| {
-            let loads = objective.clients.iter().filter_map(|name| load(drill, name));
+            let loads = objective.clients.iter().filter_map(|name| drill.load(name));
             loads.map(|load| predict(drill, versions, seed, objective, load))
         })
         .collect()
-}
-
-fn load<'a>(drill: &'a Drill, name: &str) -> Option<&'a Load> {
-    drill.spec.clients.iter().find_map(|client| match client {
-        Client::Load(load) if load.name == name => Some(load),
-        _ => None,
-    })
 }
 
 fn predict(
@@ -65,15 +58,22 @@ fn predict(
     };
     let case =
         Case { load, due: &due, total, slack, leaks: reject_leaks(&versions.kubernetes).unwrap_or(true) };
-    let level = drill.level_of(&load.name);
-    let (expected, alternatives, source) = match level {
+    let met = drill.meeting(&load.name);
+    let (expected, alternatives, source) = match met {
         None => (Outcomes::all_executed(total), BTreeMap::new(), "no level of the drill".to_owned()),
-        Some((at, level)) => case.on(level, restored(drill, at, level, load, &due), versions),
+        Some(met) if met.shares() > 0 => {
+            (Outcomes::all_executed(total), BTreeMap::new(), "it has seats and places enough".to_owned())
+        }
+        Some(met) => {
+            let back = met.shares_back(|load| load.arrivals.offsets(seed)).ok().flatten();
+            let restored = back.map(|SharesBack { at_ns, seats }| Restored { at: at_ns, seats });
+            case.on(met.level, restored, versions)
+        }
     };
     FlowPrediction {
         objective: objective.name.clone(),
         client: load.name.clone(),
-        level: level.map(|(_, level)| level.name.clone()),
+        level: met.map(|met| met.level.name.clone()),
         total,
         expected,
         alternatives,
@@ -81,33 +81,8 @@ fn predict(
     }
 }
 
-/// When seats come back while answers are awaited, counted from the first request.
-fn restored(drill: &Drill, at: usize, level: &ApfLevel, load: &Load, due: &[u64]) -> Option<Restored> {
-    let steps = &drill.spec.steps;
-    let Step::Load(begun) = &steps[at] else { return None };
-    if begun.until != LoadUntil::Sent || load.arrivals.at_a_time().is_some() {
-        return None;
-    }
-    let change = steps[at..]
-        .iter()
-        .position(|step| matches!(step, Step::ApfShares(s) if s.level == level.name && s.shares > 0))?
-        + at;
-    let answered = steps[at..change].iter().any(|step| {
-        matches!(step, Step::Load(l) if l.until == LoadUntil::Answered && l.clients.contains(&load.name))
-    });
-    let Step::ApfShares(shares) = &steps[change] else { return None };
-    let last = due.last().copied().unwrap_or_default();
-    let held = u64::try_from(Step::held(&steps[at..change]).as_nanos()).unwrap_or(u64::MAX);
-    (!answered).then_some(Restored { at: last.saturating_add(held), seats: seats_of(shares.shares) })
-}
-
-/// Nominal seats of a level beside the suggested and mandatory ones, which have 245 shares between them
-/// (`bootstrap/default.go`, 1.29 to 1.37), on an API server with the default number of seats.
-fn seats_of(shares: u32) -> u64 {
-    const OTHERS: u64 = 245;
-    let shares = u64::from(shares);
-    (DEFAULT_SERVER_SEATS * shares).div_ceil(OTHERS + shares)
-}
+/// Name of the alternative in which the level borrows.
+const BORROWING: &str = "borrowing";
 
 struct Case<'a> {
     load: &'a Load,
@@ -123,19 +98,17 @@ impl Case<'_> {
     fn on(&self, level: &ApfLevel, restored: Option<Restored>, versions: &Versions) -> Predicted {
         let all = Outcomes::all_executed(self.total);
         let borrows = level.borrowing_limit_percent.percent().is_none();
-        if level.shares > 0 {
-            return (all, BTreeMap::new(), "it has seats".to_owned());
-        }
         let zero = self.without_seats(level, restored, self.leaks);
         let mut alternatives = BTreeMap::new();
         if borrows {
             alternatives.insert("no-borrowing".to_owned(), zero);
             return (all, alternatives, "conc_alloc.go: borrowingLimitPercent omitted borrows".to_owned());
         }
-        alternatives.insert("borrowing".to_owned(), all);
         alternatives.insert("another-level".to_owned(), all);
         if level.limit_response == (LimitResponse::Reject {}) {
             alternatives.insert("no-leak".to_owned(), self.without_seats(level, restored, false));
+        } else {
+            alternatives.insert(BORROWING.to_owned(), self.borrowing(level));
         }
         if restored.is_some() {
             alternatives
@@ -145,12 +118,22 @@ impl Case<'_> {
         (zero, alternatives, format!("queueset.go{minor}: a level without seats"))
     }
 
+    /// With borrowing a level that queues has seats from some moment of the first ten seconds on.
+    fn borrowing(&self, level: &ApfLevel) -> Outcomes {
+        let period = u64::try_from(BORROWING_PERIOD.as_nanos()).unwrap_or(u64::MAX);
+        let slack = Slack { propagation: period.saturating_add(self.slack.propagation), ..self.slack };
+        let seats = Some(Restored { at: 0, seats: DEFAULT_SERVER_SEATS });
+        zero_queue(level.room(), self.wait_ns(), self.due, seats, slack)
+    }
+
+    fn wait_ns(&self) -> u64 {
+        u64::try_from(self.load.wait_limit().as_nanos()).unwrap_or(u64::MAX)
+    }
+
     fn without_seats(&self, level: &ApfLevel, restored: Option<Restored>, leaks: bool) -> Outcomes {
         match &level.limit_response {
-            LimitResponse::Queue(q) => {
-                let room = capacity(q.hand_size as usize, q.queue_length_limit as usize) as u64;
-                let wait = wait_limit(self.load.timeout.map(|t| t.0), REQUEST_TIMEOUT);
-                let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+            LimitResponse::Queue(_) => {
+                let (room, wait) = (level.room(), self.wait_ns());
                 if self.load.arrivals.at_a_time().is_some() {
                     // One waits, alone, until its time is over.
                     return zero_queue(room, wait, &spread(self.due, wait, self.slack), None, self.slack);
@@ -195,7 +178,10 @@ pub fn lease_lost(drill: &Drill, objective: &LosesLease) -> Option<(Duration, Du
         _ => None,
     })?;
     let (deadline, retry) = (elector.renew_deadline.0, elector.retry_period.0);
-    Some((deadline.saturating_sub(retry), deadline.saturating_add(objective.slack.0)))
+    // The deadline counts from the next try, which follows the last renewal by `retryPeriod`; a try that was under way
+    // when the level came into force may be held up as well.
+    let slack = objective.slack.0;
+    Some((deadline.saturating_sub(slack), deadline.saturating_add(retry).saturating_add(slack)))
 }
 
 pub(super) fn loses_lease(drill: &Drill, objective: &LosesLease) -> Option<String> {
@@ -233,6 +219,11 @@ pub(super) fn in_words(objective: &ApfOutcomes, flows: &[FlowPrediction]) -> Opt
     let (told, open) = (named(true), named(false));
     if !told.is_empty() {
         let _ = write!(text, ". Excludes: {told}");
+        if !excluded.contains_key(BORROWING)
+            && own.iter().any(|flow| flow.alternatives.contains_key("no-leak"))
+        {
+            text.push_str("; borrowing by the limits that API servers show");
+        }
     }
     if !open.is_empty() {
         let _ = write!(text, ". Does not exclude: {open}");
