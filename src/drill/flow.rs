@@ -424,7 +424,8 @@ mod tests {
         let longer = SEED_450.replace("{rate: 24/s, for: 15s}", "{rate: 24/s, for: 30s}");
         let control = 719 * 1_000_000_000_u64 / 24;
         assert_eq!(back(&longer).unwrap().unwrap().at_ns, control + 200_000_000);
-        let looked = SEED_450.replace("- hold: {for: 200ms}", "- observe: {until: apiReady, atMost: 5s, then: 1s}");
+        let looked =
+            SEED_450.replace("- hold: {for: 200ms}", "- observe: {until: apiReady, atMost: 5s, then: 1s}");
         assert!(back(&looked).is_err(), "an observation lasts as long as it lasts");
     }
 

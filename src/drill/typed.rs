@@ -277,7 +277,10 @@ impl<'de> Deserializer<'de> for Typed<'_> {
                 [(Key { text, span }, node)] => (text, span, Some(node)),
                 [_, (second, _), ..] => {
                     let title = format!("a {noun} has one key, `{}` is a second one", second.text);
-                    let help = format!("start a new list item with `- {}:`", second.text);
+                    let help = match noun {
+                        "value" => "leave one of the two out".to_owned(),
+                        _ => format!("start a new list item with `- {}:`", second.text),
+                    };
                     return Err(TypedError::new(title, Some(help), Mistake::Value).at(&second.span));
                 }
                 [] => return self.refuse(&format!("a {noun}").as_str()),

@@ -3,9 +3,10 @@
 use super::super::spec::{ApfOutcomes, Client, Objective, Rpo, Rto, Step};
 use super::super::suggest;
 use super::{Lint, client_name, client_path, objective_path};
-use crate::check::objectives::{RtoFrom, RtoTo};
+use crate::check::objectives::{LosesLease, RtoFrom, RtoTo};
 use crate::client::spec::Load;
 use crate::drill::flow::Unforeseen;
+use crate::drill::values::Span;
 use crate::fault;
 use crate::step::spec::Until;
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ pub(super) fn check(lint: &mut Lint<'_>) {
             Objective::LosesLease(o) => {
                 let elects = |c: &Client| matches!(c, Client::LeaderElector(e) if e.name == o.client);
                 one_of(lint, i, objective, has(lint, elects), "leaderElector", &o.client);
+                held_up_long_enough(lint, i, objective, o);
             }
             Objective::RetriesHide(o) => {
                 let retries = |c: &Client| matches!(c, Client::RetryingLoad(r) if r.name == o.client);
@@ -172,6 +174,36 @@ fn timeline(lint: &mut Lint<'_>, i: usize, objective: &Objective) {
             "the phase after the old revision was passed would not be observed; both phases are judged";
         let help = "add `- observe: {until: revisionPassedLost, atMost: 60s}` after `restoreSnapshot`";
         lint.error(&path, title, help);
+    }
+}
+
+/// An elector that is let go before its deadline is over loses nothing.
+fn held_up_long_enough(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &LosesLease) {
+    let drill = lint.drill;
+    let elector = drill.spec.clients.iter().find_map(|client| match client {
+        Client::LeaderElector(elector) if elector.name == o.client => Some(elector),
+        _ => None,
+    });
+    let steps = &drill.spec.steps;
+    let holds_up = |s: &Step| matches!(s, Step::ApfLevel(level) if level.clients.contains(&o.client));
+    let (Some(elector), Some(begin)) = (elector, steps.iter().position(holds_up)) else { return };
+    let end =
+        steps[begin..].iter().position(|s| matches!(s, Step::End(_))).map_or(steps.len(), |e| e + begin);
+    let meanwhile = &steps[begin + 1..end];
+    let latest = elector.renew_deadline.0.saturating_add(elector.retry_period.0).saturating_add(o.slack.0);
+    let held = Step::held(meanwhile);
+    if meanwhile.iter().all(|s| matches!(s, Step::Hold(_))) && held < latest {
+        let title = format!(
+            "`{}` loses its Lease up to {} after its level is in force, which is for {}",
+            o.client,
+            Span(latest),
+            Span(held)
+        );
+        lint.error(
+            &objective_path(i, objective, "client"),
+            title,
+            "hold for longer before the level is ended",
+        );
     }
 }
 

@@ -107,7 +107,10 @@ impl Default for Queuing {
 
 /// How much a level may borrow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "a percentage of 0 or more, or `unlimited`")]
+#[serde(
+    untagged,
+    expecting = "`borrowingLimitPercent` is a percentage of 0 or more, or the word `unlimited`"
+)]
 pub enum Borrowing {
     /// So many percent of its nominal seats; of a level without seats that is none.
     Percent(u32),
