@@ -5,6 +5,7 @@
 # a run misses the verdict that its file expects.
 #   ROUNDS=5
 #   AREAS="etcd apf"     directories of scenarios/; those that are not named keep their last results
+#   SCENARIOS="seed-450" only these; the others keep their last results
 #   VERSIONS="v1.37.2"   for every scenario, instead
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,6 +34,12 @@ versions_of() { # scenario
   fi
 }
 
+wanted() { # scenario
+  local name
+  name="$(basename "$1" .yaml)"
+  case " ${SCENARIOS:-$name} " in *" $name "*) return 0 ;; *) return 1 ;; esac
+}
+
 soak() { # scenario, version, round; appends what came of it to the area's runs
   local name out code=0 start=$SECONDS expected verified=0 report
   name="$(basename "$1" .yaml)"
@@ -56,15 +63,21 @@ soak() { # scenario, version, round; appends what came of it to the area's runs
 for area in ${AREAS:-$(ls scenarios)}; do
   : >"$work/runs.jsonl"
   while IFS= read -r file; do
+    wanted "$file" || continue
     for version in $(versions_of "$file"); do
       for round in $(seq "$rounds"); do
         soak "$file" "$version" "$round"
       done
     done
   done < <(find "scenarios/$area" -name '*.yaml' | sort)
-  jq -s --arg date "$(date -u +%Y-%m-%d)" --arg tool "$("$exe" --version)" --arg kernel "$(uname -sr)" \
+  # Results of scenarios that were not run now stay.
+  kept="$work/kept.json"
+  echo '[]' >"$kept"
+  [ ! -s "reports/soak/$area.json" ] || jq --slurpfile now "$work/runs.jsonl" \
+    '[.runs[] | select(.scenario as $s | any($now[]; .scenario == $s) | not)]' "reports/soak/$area.json" >"$kept"
+  jq -s --slurpfile kept "$kept" --arg date "$(date -u +%Y-%m-%d)" --arg tool "$("$exe" --version)" --arg kernel "$(uname -sr)" \
     --arg arch "$(uname -m)" --argjson cpus "$(nproc)" \
-    '{date: $date, tool: $tool, machine: {kernel: $kernel, arch: $arch, cpus: $cpus}, runs: .}' \
+    '{date: $date, tool: $tool, machine: {kernel: $kernel, arch: $arch, cpus: $cpus}, runs: (. + $kept[0])}' \
     "$work/runs.jsonl" >"reports/soak/$area.json"
 done
 

@@ -100,7 +100,7 @@ fn the_figures_of_the_article_and_of_the_leak_are_in_the_facts() {
 type Twin = (&'static str, fn(&mut EvidenceInput), Verdict, &'static str);
 
 /// One thing changed in a good run of `zero-seat-reject`, what that makes of the verdict, and what is said of it.
-const REJECT_TWINS: [Twin; 15] = [
+const REJECT_TWINS: [Twin; 16] = [
     (
         "two at a time, by everybody's count",
         |input| let_through(input, "held-1", 7, "kube-apiserver-1", "rejected:concurrency-limit"),
@@ -220,6 +220,12 @@ const REJECT_TWINS: [Twin; 15] = [
         },
         Verdict::Inconclusive,
         "do not follow one another",
+    ),
+    (
+        "an operation that is there twice",
+        |input| requests(input, "serial")[4].seq = 3,
+        Verdict::Inconclusive,
+        "counts an operation again",
     ),
     (
         "bounds that would hold without the leak too",

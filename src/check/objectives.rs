@@ -105,7 +105,9 @@ impl Default for NoTwoLeaders {
 ///
 /// Bounds follow from how late things may be, which is declared here. Where they don't exclude what the counts
 /// would be with borrowing on, on another level, without the leak or without restored shares, the objective is
-/// inconclusive.
+/// inconclusive. A drill is refused where the counts do not follow from its steps: when others use the level at the
+/// same time, more requests than seats and queue take are sent at once to a level with seats, or nobody knows when
+/// shares come back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApfOutcomes {

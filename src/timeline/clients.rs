@@ -81,6 +81,13 @@ impl<'a> ClientLog<'a> {
         if let Some(cut) = &self.cut {
             return Some(cut.clone());
         }
+        let mut last = None;
+        for (index, op) in self.ops() {
+            if last >= Some(op.seq) {
+                return Some(format!("{} counts an operation again", self.line(index)));
+            }
+            last = Some(op.seq);
+        }
         match self.records.last() {
             Some(Record::Closed { .. }) => None,
             _ => Some(format!("the history of {} was not closed in order", self.name())),

@@ -57,10 +57,10 @@ const AUTOUPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
 
 /// Nothing is left of a drill that is not cut off, that dies after these entries, or that nobody recovers.
 fn survives(site: &Site, drill: &str, deaths: &[(&str, usize)]) {
-    let before = flow_control(site);
+    let (before, rights_before) = (flow_control(site), rights(site));
     let mut whole = start(site, drill, "whole", "");
     whole.ended_with(0);
-    assert_eq!(flow_control(site), before);
+    assert_eq!((flow_control(site), rights(site)), (before.clone(), rights_before.clone()));
     for (event, nth) in deaths {
         let mut run = start(site, drill, &format!("{event}-{nth}"), &format!("{event}:{nth}"));
         let end = run.ended(LONG);
@@ -68,6 +68,7 @@ fn survives(site: &Site, drill: &str, deaths: &[(&str, usize)]) {
         assert_eq!(run.journal().last().map(name).as_deref(), Some(*event));
         site.recover(&run, 2);
         assert_eq!(flow_control(site), before, "killed after {event}:{nth}");
+        assert_eq!(rights(site), rights_before, "killed after {event}:{nth}");
         site.lap(&format!("killed after {event}:{nth}, recovered"));
     }
     without_anybody(site, drill, &before);
@@ -184,6 +185,12 @@ fn without_flow_control(dir: &Path) {
 
 fn start(site: &Site, drill: &str, name: &str, killed_after: &str) -> Run {
     site.start_in(&site.lab.root().join(name), drill, &[], killed_after)
+}
+
+/// Names of all that gives rights outside of the namespaces that drills make.
+fn rights(site: &Site) -> String {
+    let cluster = site.lab.kubectl(STANDING, "get clusterroles,clusterrolebindings -o name").succeeded();
+    cluster + &site.lab.kubectl(STANDING, "get roles,rolebindings -n kube-system -o name").succeeded()
 }
 
 /// UID, annotations, labels and spec by kind and name.

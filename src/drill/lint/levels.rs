@@ -63,14 +63,15 @@ pub(super) fn check(lint: &mut Lint<'_>, i: usize, step: &Step, s: &ApfLevel) {
         );
         lint.error(&path("limitResponse"), title, help);
     }
-    if s.shares == 0 && s.borrowing_limit_percent.percent().is_none() {
-        let title =
-            "a level of no shares that may borrow has seats as soon as it asks for them: it is no jail";
-        lint.warning(
-            &path("borrowingLimitPercent"),
-            title,
-            "leave it out for 0, unless that is what is to be shown",
-        );
+    if s.shares == 0 && s.borrowing_limit_percent.percent() != Some(0) {
+        let title = match s.borrowing_limit_percent.percent() {
+            None => {
+                "a level of no shares that may borrow has seats as soon as it asks for them: it is no jail"
+            }
+            Some(_) => "a level of no shares has no seats to take a percentage of, so it borrows nothing",
+        };
+        let help = "leave it out for 0, unless that is what is to be shown";
+        lint.warning(&path("borrowingLimitPercent"), title, help);
     }
     if let Some(existing) = &s.existing {
         changed(lint, existing, path);

@@ -49,12 +49,10 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                 }
             }
             Objective::Latency(o) => {
-                loads(
-                    lint,
-                    &objective_path(i, objective, "client"),
-                    std::slice::from_ref(&o.client),
-                    is_load,
-                );
+                let path = objective_path(i, objective, "client");
+                let client = std::slice::from_ref(&o.client);
+                loads(lint, &path, client, is_load);
+                begun(lint, &path, client);
             }
         }
     }
@@ -230,11 +228,7 @@ fn outcomes(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &ApfOutcome
         lint.error(&path, "no load is named, so nothing is counted", "name `load` clients, as `[jailed]`");
     }
     loads(lint, &path, &o.clients, is_load);
-    let begun: Vec<&String> = lint.drill.spec.steps.iter().flat_map(begins).collect();
-    for client in o.clients.iter().filter(|client| !begun.contains(client)) {
-        let title = format!("no step begins the load `{client}`");
-        lint.error(&path, title, format!("add `- load: {{clients: [{client}]}}`"));
-    }
+    begun(lint, &path, &o.clients);
     for (index, client) in o.clients.iter().enumerate() {
         if o.clients[..index].contains(client) {
             let title = format!("`{client}` is named twice, and would be counted twice");
@@ -245,6 +239,15 @@ fn outcomes(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &ApfOutcome
         if let Err(Unforeseen { why, help }) = lint.drill.foresee(client, due) {
             lint.error(&path, format!("nothing can be predicted of `{client}`: {why}"), help);
         }
+    }
+}
+
+/// A load that no step begins is of no objective's use.
+fn begun(lint: &mut Lint<'_>, path: &str, clients: &[String]) {
+    let begun: Vec<&String> = lint.drill.spec.steps.iter().flat_map(begins).collect();
+    for client in clients.iter().filter(|client| !begun.contains(client)) {
+        let title = format!("no step begins the load `{client}`");
+        lint.error(path, title, format!("add `- load: {{clients: [{client}]}}`"));
     }
 }
 
