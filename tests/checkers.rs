@@ -440,6 +440,8 @@ fn a_list_in_pages_is_judged_as_one_and_a_lost_page_is_not_taken_for_absent_obje
             other => paged.push(other),
         }
     }
+    let pages = paged.iter_mut().filter_map(|r| if let Record::Op(op) = r { Some(op) } else { None });
+    (0..).zip(pages).for_each(|(seq, op)| op.seq = seq);
     *records = paged;
     assert_eq!(lost_timeline(&whole).verdict, Verdict::Pass);
     let records = history(&mut whole, "lister");

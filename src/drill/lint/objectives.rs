@@ -245,7 +245,9 @@ fn outcomes(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &ApfOutcome
 /// A load that no step begins is of no objective's use.
 fn begun(lint: &mut Lint<'_>, path: &str, clients: &[String]) {
     let begun: Vec<&String> = lint.drill.spec.steps.iter().flat_map(begins).collect();
-    for client in clients.iter().filter(|client| !begun.contains(client)) {
+    let there = |client: &&String| lint.drill.spec.clients.iter().any(|c| client_name(c) == client.as_str());
+    let never: Vec<&String> = clients.iter().filter(there).filter(|client| !begun.contains(client)).collect();
+    for client in never {
         let title = format!("no step begins the load `{client}`");
         lint.error(path, title, format!("add `- load: {{clients: [{client}]}}`"));
     }

@@ -108,7 +108,11 @@ impl Case<'_> {
         if level.limit_response == (LimitResponse::Reject {}) {
             alternatives.insert("no-leak".to_owned(), self.without_seats(level, restored, false));
         } else {
-            alternatives.insert(BORROWING.to_owned(), self.borrowing(level));
+            // Where counts can't tell the two apart, the limits that API servers show do.
+            let borrowing = self.borrowing(level);
+            if zero.excludes(&borrowing) {
+                alternatives.insert(BORROWING.to_owned(), borrowing);
+            }
         }
         if restored.is_some() {
             alternatives
@@ -220,7 +224,7 @@ pub(super) fn in_words(objective: &ApfOutcomes, flows: &[FlowPrediction]) -> Opt
     if !told.is_empty() {
         let _ = write!(text, ". Excludes: {told}");
         if !excluded.contains_key(BORROWING)
-            && own.iter().any(|flow| flow.alternatives.contains_key("no-leak"))
+            && own.iter().any(|flow| flow.alternatives.contains_key("another-level"))
         {
             text.push_str("; borrowing by the limits that API servers show");
         }
