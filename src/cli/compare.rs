@@ -23,7 +23,7 @@ use tabled::settings::Style;
 /// its figure with its bounds, the requests, seats and leaks of each priority level, and whether predictions came true.
 /// Recovery times and lost time differ only when their bounds have nothing in common; of several runs a side, when
 /// that holds for all of them. A count that is as predicted on both sides is not told apart, and neither is
-/// anything that is inconclusive, nor a percentile of latency while its verdict is the same; latencies that no
+/// anything that is inconclusive, and a percentile of latency is the same while its verdict is; latencies that no
 /// objective judges are not compared. What is better on B is shown, and is as good as the same.
 ///
 /// Exit codes: 0 the same or better, 1 something is worse on B, 2 not distinguishable, or changed and neither

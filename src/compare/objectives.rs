@@ -108,12 +108,12 @@ fn figure(findings: &Sides<&Finding>, verdict: Outcome) -> Ruling {
         return ruled(Outcome::NotDistinguishable, "its bounds are not known on both sides");
     }
     let relation = relate(&findings.map(|finding| Interval::between(finding.lower, finding.upper)));
-    if findings.iter().any(|finding| finding.kind == LATENCY)
-        && verdict != Outcome::Worse
-        && verdict != Outcome::Better
-    {
-        let reason = "a percentile of one run says little about the next, and the verdicts agree";
-        return ruled(Outcome::NotDistinguishable, reason);
+    let decides = matches!(verdict, Outcome::Worse | Outcome::Better);
+    if findings.iter().any(|finding| finding.kind == LATENCY) && !decides && relation != Relation::Equal {
+        return ruled(
+            Outcome::Same,
+            "a percentile of one run says little about the next; the verdicts agree",
+        );
     }
     let of_time = findings.iter().all(|finding| finding.unit == "ns");
     match (relation, of_time, verdict) {
@@ -157,6 +157,18 @@ mod tests {
         assert_eq!(outcomes(long(), short()), each(Outcome::Same, Outcome::Better));
         assert_eq!(outcomes(short(), middle()), each(Outcome::Same, Outcome::NotDistinguishable));
         assert_eq!(outcomes(short(), short()), only(Outcome::Same));
+    }
+
+    #[test]
+    fn a_percentile_differs_only_with_its_verdict() {
+        let of_latency =
+            |verdict, ns| Finding { kind: LATENCY.to_owned(), ..made(verdict, "ns", (Some(ns), Some(ns))) };
+        let (short, long) = (of_latency(Verdict::Pass, 55), of_latency(Verdict::Pass, 76));
+        assert_eq!(outcomes(short.clone(), short.clone()), only(Outcome::Same));
+        assert_eq!(outcomes(short.clone(), long), only(Outcome::Same));
+        let missed = of_latency(Verdict::Fail, 900);
+        assert_eq!(outcomes(short.clone(), missed.clone()), only(Outcome::Worse));
+        assert_eq!(outcomes(missed, short), only(Outcome::Better));
     }
 
     #[test]

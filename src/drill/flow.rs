@@ -161,11 +161,11 @@ impl Drill {
     /// Shares of a level right before a step.
     #[must_use]
     pub fn shares_before(&self, at: usize, level: &ApfLevel) -> u32 {
-        let changes = self.spec.steps[..at].iter().filter_map(|step| match step {
+        let mut changes = self.spec.steps[..at].iter().filter_map(|step| match step {
             Step::ApfShares(change) if change.level == level.name => Some(change.shares),
             _ => None,
         });
-        changes.last().unwrap_or(level.shares)
+        changes.next_back().unwrap_or(level.shares)
     }
 
     /// Nominal seats of a level of so many shares beside the cluster's own levels and the drill's others, on an API

@@ -5,6 +5,7 @@ use super::{Plan, PlannedClient};
 use crate::drill::lint::step_key;
 use crate::drill::spec::Step;
 use crate::drill::values::Span;
+use crate::history::record::ClientKind;
 use crate::report::escape;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -194,6 +195,14 @@ fn settings(step: &Step, key: &str) -> String {
     )
 }
 
+/// When a client without a pace of its own is at work.
+fn unpaced(kind: ClientKind) -> &'static str {
+    match kind {
+        ClientKind::Load | ClientKind::RetryingLoad => "its arrivals",
+        _ => "watch",
+    }
+}
+
 fn client_row(client: &PlannedClient) -> [String; 6] {
     let kind = serde_json::to_value(client.kind).ok().and_then(|v| v.as_str().map(str::to_owned));
     let every = client.every_ns.map(|ns| Span(Duration::from_nanos(ns)).to_string());
@@ -202,7 +211,7 @@ fn client_row(client: &PlannedClient) -> [String; 6] {
         client.name.clone(),
         kind.unwrap_or_default(),
         client.target.to_string(),
-        every.unwrap_or_else(|| "watch".to_owned()),
+        every.unwrap_or_else(|| unpaced(client.kind).to_owned()),
         format!("{} / {} / {}", minimum.before, minimum.during, minimum.after),
         client.identity.clone(),
     ]
@@ -224,7 +233,10 @@ fn flat(value: &serde_json::Value) -> String {
 }
 
 fn nested_flat(value: &serde_json::Value) -> String {
-    if value.is_object() { format!("{{{}}}", flat(value)) } else { flat(value) }
+    match value {
+        serde_json::Value::Object(map) if !map.is_empty() => format!("{{{}}}", flat(value)),
+        _ => flat(value),
+    }
 }
 
 fn dash(text: &str) -> String {

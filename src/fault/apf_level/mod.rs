@@ -55,7 +55,8 @@ pub struct ApfLevel {
     /// Clients whose every request goes to the level. May be empty for an existing level: then only those are
     /// limited whom the cluster's own schemas send there.
     pub clients: Vec<String>,
-    /// Changes this level of the cluster instead of making one. Absent: the drill makes its own.
+    /// Changes this level of the cluster instead of making one. Its whole spec is replaced by what stands here,
+    /// defaults included; the undo puts it back. Absent: the drill makes its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub existing: Option<Existing>,
     /// `matchingPrecedence`: the lowest of the schemas that match a request decides. `global-default` has 9900.
@@ -280,8 +281,9 @@ impl Fault for ApfLevel {
         let (shares, servers, clients) = (self.shares, aim.names(), self.clients.join(", "));
         match &self.existing {
             Some(Existing { level, .. }) => format!(
-                "the priority level `{level}` has {shares} shares on {servers}, for everybody whose requests go \
-                 there; all other levels get their part of the rest"
+                "the priority level `{level}` has {shares} shares on {servers}, for everybody whom a schema of the \
+                 cluster sends there; shares, lending, borrowing and limit response are all replaced; all other \
+                 levels get their part of the rest"
             ),
             None => format!(
                 "requests of {clients} are limited by a priority level of {shares} shares on {servers}; the level \
