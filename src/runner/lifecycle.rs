@@ -16,6 +16,7 @@ use crate::evidence::redact::copy_log;
 use crate::evidence::secrets::KnownSecrets;
 use crate::guard::lock::DrillLock;
 use crate::guard::{self, GuardError};
+use crate::history::record::ClientKind;
 use crate::journal::entry::{JournalEvent, Phase, RunOutcome};
 use crate::journal::writer::JournalWriter;
 use crate::journal::{self, JournalError};
@@ -317,7 +318,10 @@ impl Run {
             held = tokio::time::timeout(request.plan.limits.recovery.0, wait) => matches!(held, Ok(Ok(_))),
             by = request.interrupt.asked() => return Err(Cut::Interrupted(by)),
         };
-        let detail = "ready probes and ledger writer, sustained".to_owned();
+        let writes = request.plan.clients.iter().any(|client| client.kind == ClientKind::LedgerWriter);
+        let detail =
+            if writes { "ready probes and ledger writer, sustained" } else { "ready probes, sustained" };
+        let detail = detail.to_owned();
         let condition = "recovered".to_owned();
         self.journalist.record(JournalEvent::SteadyState { condition, held, detail }).await?;
         Ok(())
