@@ -2,6 +2,8 @@
 //! under the undo of a lost etcd.
 
 mod fake_provider;
+#[path = "agent/objects.rs"]
+mod objects;
 
 use fake_provider::api::FakeApi;
 use fake_provider::cluster::{FakeProvider, agent_pid, ensure_agent, kill_agent};
@@ -11,7 +13,6 @@ use fake_provider::static_pods::FakeStaticPods;
 use fake_provider::view::FakeClusterView;
 use fake_provider::{Die, FakeHandle, guard_token, spawn};
 use quakeproof::agent::execute::{UndoError, UndoOps, execute};
-use quakeproof::agent::objects::{RUN_LABEL, as_written};
 use quakeproof::agent::protocol::{Held, HeldState, Request, Response};
 use quakeproof::agent::server::agent_dir;
 use quakeproof::agent::store::LOG_FILE;
@@ -19,15 +20,13 @@ use quakeproof::agent::undo::{InjectionId, OnLapse, Undo, UndoOp};
 use quakeproof::agent::view::{ClusterView, Look};
 use quakeproof::clock::SystemClock;
 use quakeproof::drill::spec::{ProviderKind, Topology};
-use quakeproof::fault::apf_level::{ApfLevel, Borrowing, Existing, LimitResponse};
 use quakeproof::fault::lose_etcd::{LoseEtcd, Members, lost_slot};
 use quakeproof::fault::{Fault, FaultContext, FaultError, Injection};
 use quakeproof::plan::{PlannedCluster, PlannedComponent, Versions};
 use quakeproof::provider::component::{ComponentControl, ComponentId, DataSlot, Role, Tool, ToolRun};
 use quakeproof::provider::{Provider, ProviderError};
-use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 const FAULT: LoseEtcd = LoseEtcd { members: Members::All };
@@ -38,6 +37,16 @@ const LONG_NS: u64 = 600_000_000_000;
 const SHORT_NS: u64 = 4_000_000_000;
 /// Nothing that is awaited takes anywhere near as long.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One that its undo ends.
+fn injection<'a>(
+    run: &'a str,
+    id: &'a InjectionId,
+    targets: &'a [ComponentId],
+    components: &'a [PlannedComponent],
+) -> Injection<'a> {
+    Injection { run, id, targets, components, closed_by: None, before: &[] }
+}
 
 /// One run that loses etcd on a fake cluster.
 struct Bench {
@@ -62,14 +71,7 @@ impl Bench {
     }
 
     fn injection(&self) -> Injection<'_> {
-        Injection {
-            run: &self.run,
-            id: &self.id,
-            targets: &self.targets,
-            components: &self.components,
-            closed_by: None,
-            before: &[],
-        }
+        injection(&self.run, &self.id, &self.targets, &self.components)
     }
 
     /// Asks and, as a supervisor does, starts the next agent when one has died.
@@ -470,14 +472,7 @@ async fn nothing_in_the_loss_of_etcd_assumes_processes() {
     let node = StaticPods::new();
     let (id, targets) = (InjectionId("0-loseEtcd".to_owned()), [ComponentId("etcd-1".to_owned())]);
     let components = planned();
-    let injection = Injection {
-        run: "r",
-        id: &id,
-        targets: &targets,
-        components: &components,
-        closed_by: None,
-        before: &[],
-    };
+    let injection = injection("r", &id, &targets, &components);
     let before = node.pods.list().await.unwrap();
     let guard = guard_token(injection.run, &node.pods).await;
     FAULT.inject(node.context(), &guard, injection).await.unwrap();
@@ -497,14 +492,7 @@ async fn original_data_under_api_servers_that_lived_on_is_not_taken_for_undone()
     let node = StaticPods::new();
     let (id, targets) = (InjectionId("0-loseEtcd".to_owned()), [ComponentId("etcd-1".to_owned())]);
     let components = planned();
-    let injection = Injection {
-        run: "r",
-        id: &id,
-        targets: &targets,
-        components: &components,
-        closed_by: None,
-        before: &[],
-    };
+    let injection = injection("r", &id, &targets, &components);
     let guard = guard_token(injection.run, &node.pods).await;
     FAULT.inject(node.context(), &guard, injection).await.unwrap();
     // etcd comes up empty, and an API server is started on that.
@@ -530,123 +518,4 @@ async fn original_data_under_api_servers_that_lived_on_is_not_taken_for_undone()
     );
     execute(&FAULT.undo(&injection, WITHIN_NS), &node.ops, &SystemClock::new()).await.unwrap();
     assert_eq!(node.pods.served().as_deref(), Some(ORIGINAL));
-}
-
-/// A level and its schema, as a run has made them, and what is not the run's.
-fn flow_objects(run: &str) -> FakeApi {
-    let own = serde_json::json!({"metadata": {"labels": {RUN_LABEL: run}}});
-    let others = serde_json::json!({"metadata": {"labels": {RUN_LABEL: "another"}}});
-    let [schema, level] = jail(None).own_paths(run).try_into().unwrap();
-    let objects = [(schema, own.clone()), (level, own), (SOMEBODY_ELSES.to_owned(), others)];
-    FakeApi { objects: Mutex::new(objects.into()), ..FakeApi::default() }
-}
-
-const SOMEBODY_ELSES: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/quakeproof-theirs";
-
-#[tokio::test]
-async fn an_undo_removes_what_the_run_made_through_whichever_server_answers_and_nothing_else() {
-    let node = StaticPods::new();
-    let api =
-        Arc::new(FakeApi { down: vec![ComponentId("kube-apiserver-1".to_owned())], ..flow_objects("r") });
-    let ops = UndoOps { api: api.clone(), ..node.ops };
-    let mut paths = jail(None).own_paths("r");
-    paths.push(SOMEBODY_ELSES.to_owned());
-    let servers = ["kube-apiserver-1", "kube-apiserver-2"].map(|name| ComponentId(name.to_owned())).to_vec();
-    let remove = UndoOp::RemoveObjects { servers, run: "r".to_owned(), paths };
-    let injection = InjectionId("0-apfLevel".to_owned());
-    let undo = Undo { injection, on_lapse: OnLapse::Revert, ops: vec![remove], within_ns: WITHIN_NS };
-    // Twice: an undo that was begun is begun again.
-    for _ in 0..2 {
-        execute(&undo, &ops, &SystemClock::new()).await.unwrap();
-        let left: Vec<String> = api.objects.lock().unwrap().keys().cloned().collect();
-        assert_eq!(left, [SOMEBODY_ELSES]);
-    }
-    let asked = api.asked.lock().unwrap();
-    let deleted: Vec<&String> = asked.iter().filter(|line| line.contains("DELETE")).collect();
-    // The schema first: without its level it would be passed over, and its requests go elsewhere.
-    assert!(deleted.len() == 2 && deleted[0].contains("flowschemas"), "{deleted:?}");
-}
-
-/// A level without seats.
-fn jail(existing: Option<Existing>) -> ApfLevel {
-    ApfLevel {
-        name: "jail".to_owned(),
-        shares: 0,
-        limit_response: LimitResponse::Reject {},
-        lendable_percent: 0,
-        borrowing_limit_percent: Borrowing::Percent(0),
-        clients: vec!["jailed".to_owned()],
-        existing,
-        precedence: 400,
-    }
-}
-
-const WORKLOAD_LOW: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations/workload-low";
-
-fn workload_low(uid: &str) -> Value {
-    serde_json::json!({
-        "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "PriorityLevelConfiguration",
-        "metadata": {
-            "name": "workload-low", "uid": uid, "resourceVersion": "7",
-            "annotations": {"apf.kubernetes.io/autoupdate-spec": "true", "owner": "somebody"},
-        },
-        "spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 100, "lendablePercent": 90}},
-    })
-}
-
-/// What is left of a level of the cluster that a run changed, once somebody has had `meanwhile` with it and it was undone.
-async fn undone_after(meanwhile: impl Fn(&mut Value)) -> (Value, Result<String, FaultError>) {
-    let node = StaticPods::new();
-    let down = vec![ComponentId("kube-apiserver-1".to_owned())];
-    let metrics = r#"apiserver_flowcontrol_nominal_limit_seats{priority_level="workload-low"} 245"#;
-    let objects = [
-        (WORKLOAD_LOW.to_owned(), workload_low("original")),
-        ("/metrics".to_owned(), Value::String(format!("{metrics}\n"))),
-    ];
-    let objects = Mutex::new(objects.into());
-    let api = Arc::new(FakeApi { objects, ..FakeApi::default() });
-    let context = FaultContext { api: &*api, ..node.context() };
-    let fault = jail(Some(Existing { level: "workload-low".to_owned(), confirm: "workload-low".to_owned() }));
-    let servers = ["kube-apiserver-1", "kube-apiserver-2"].map(|name| ComponentId(name.to_owned()));
-    let before = fault.before(context, &servers).await.unwrap();
-    let id = InjectionId("0-apfLevel".to_owned());
-    let injection =
-        Injection { run: "r", id: &id, targets: &servers, components: &[], closed_by: None, before: &before };
-    let undo = fault.undo(&injection, WITHIN_NS);
-    let guard = guard_token("r", &node.pods).await;
-    fault.inject(context, &guard, injection).await.unwrap();
-    let changed = api.objects.lock().unwrap()[WORKLOAD_LOW].clone();
-    assert_eq!(changed["spec"]["limited"]["nominalConcurrencyShares"], 0);
-    assert_eq!(changed["metadata"]["annotations"]["apf.kubernetes.io/autoupdate-spec"], "false");
-    assert!(fault.before(context, &servers).await.is_err(), "it is changed, so it is not what was before");
-    meanwhile(api.objects.lock().unwrap().get_mut(WORKLOAD_LOW).unwrap());
-    let objects = Mutex::new(api.objects.lock().unwrap().clone());
-    let api = Arc::new(FakeApi { objects, down, ..FakeApi::default() });
-    let ops = UndoOps { api: api.clone(), ..node.ops };
-    // Twice: an undo that was begun is begun again.
-    for _ in 0..2 {
-        execute(&undo, &ops, &SystemClock::new()).await.unwrap();
-    }
-    let all_up = FakeApi { objects: Mutex::new(api.objects.lock().unwrap().clone()), ..FakeApi::default() };
-    assert_eq!(all_up.objects.lock().unwrap().len(), 2, "the schema is gone");
-    let pods = StaticPods::new();
-    let ended = fault.verify_ended(FaultContext { api: &all_up, ..pods.context() }, injection).await;
-    (all_up.objects.lock().unwrap()[WORKLOAD_LOW].clone(), ended)
-}
-
-#[tokio::test]
-async fn a_level_of_the_cluster_is_put_back_as_it_was_annotations_included() {
-    let edit = |level: &mut Value| level["spec"]["limited"]["nominalConcurrencyShares"] = 3.into();
-    let nothing = |_: &mut Value| {};
-    for (back, ended) in [undone_after(nothing).await, undone_after(edit).await] {
-        assert_eq!(as_written(&back), as_written(&workload_low("original")));
-        ended.unwrap();
-    }
-}
-
-#[tokio::test]
-async fn a_level_that_took_the_name_meanwhile_is_left_alone_and_not_taken_for_the_original() {
-    let (left, ended) = undone_after(|level| *level = workload_low("another")).await;
-    assert_eq!(left, workload_low("another"));
-    assert!(matches!(ended, Err(FaultError::NotSeen { .. })), "{ended:?}");
 }

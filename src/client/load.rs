@@ -114,7 +114,6 @@ fn plain(setup: &Setup, load: Load) -> Work {
         LoadProtocol::Http2 => Protocol::Http2,
     };
     let (namespace, name) = (setup.namespace.clone(), setup.planned.name.clone());
-    let first = request(&namespace, &name, &load, 0);
     Work {
         protocol,
         connections: load.connections as usize,
@@ -123,7 +122,7 @@ fn plain(setup: &Setup, load: Load) -> Work {
             arrivals: load.arrivals,
             seed: setup.seed,
             in_flight: load.in_flight as usize,
-            then: if first.paged { Then::NextPage } else { Then::Nothing },
+            then: if load.request.has_pages() { Then::NextPage } else { Then::Nothing },
             request: Box::new(move |index| request(&namespace, &name, &load, index)),
         },
     }

@@ -118,6 +118,12 @@ pub enum LoadRequest {
 }
 
 impl LoadRequest {
+    /// Whether an answer is followed by requests for further pages.
+    #[must_use]
+    pub fn has_pages(&self) -> bool {
+        matches!(self, Self::List { all_pages: true, .. })
+    }
+
     fn one_byte() -> u32 {
         1
     }

@@ -5,6 +5,7 @@
 use super::spec::{Client, Drill, Step};
 use crate::apf::level::{capacity, wait_limit};
 use crate::apf::seats::DEFAULT_SERVER_SEATS;
+use crate::check::objectives::LosesLease;
 use crate::client::spec::{Load, LoadProtocol, LoadRequest};
 use crate::fault::apf_level::{APF_LEVEL, ApfLevel, LimitResponse};
 use crate::step::spec::LoadUntil;
@@ -106,11 +107,13 @@ impl Drill {
     /// That.
     pub fn foresee(&self, name: &str, due: impl Fn(&Load) -> Vec<u64>) -> Result<(), Unforeseen> {
         let Some(load) = self.load(name) else { return Ok(()) };
-        if matches!(load.request, LoadRequest::List { all_pages: true, .. }) {
+        if load.request.has_pages() {
             return unforeseen("how many pages a list has is not known beforehand", "leave `allPages` out");
         }
-        let Some((at, level)) = self.level_of(name) else { return self.foresee_elsewhere(load) };
-        Meeting { drill: self, load, level, at }.foresee(&due)
+        match self.meeting(name) {
+            Some(meeting) => meeting.foresee(&due),
+            None => self.foresee_elsewhere(load),
+        }
     }
 
     /// Where no level of the drill is meant for it, it goes wherever the cluster's own schemas send it.
@@ -134,7 +137,8 @@ impl Drill {
     }
 
     /// The step that begins a load.
-    fn begin_of(&self, client: &str) -> Option<usize> {
+    #[must_use]
+    pub fn begin_of(&self, client: &str) -> Option<usize> {
         let names =
             |step: &Step| matches!(step, Step::Load(load) if load.clients.iter().any(|c| c == client));
         self.spec.steps.iter().position(names)
@@ -156,6 +160,20 @@ impl Drill {
             Step::ApfLevel(level) => Some(level),
             _ => None,
         })
+    }
+
+    /// When an elector that is held up loses its Lease, counted from when the level is in force: earliest, latest.
+    #[must_use]
+    pub fn lease_lost(&self, objective: &LosesLease) -> Option<(Duration, Duration)> {
+        let elector = self.spec.clients.iter().find_map(|client| match client {
+            Client::LeaderElector(elector) if elector.name == objective.client => Some(elector),
+            _ => None,
+        })?;
+        let (deadline, retry) = (elector.renew_deadline.0, elector.retry_period.0);
+        // The deadline counts from the next try, which follows the last renewal by `retryPeriod`; a try that was under
+        // way when the level came into force may be held up as well.
+        let slack = objective.slack.0;
+        Some((deadline.saturating_sub(slack), deadline.saturating_add(retry).saturating_add(slack)))
     }
 
     /// Shares of a level right before a step.
@@ -225,7 +243,7 @@ impl Meeting<'_> {
             )
         };
         match step {
-            Step::Hold(hold) => Ok(u64::try_from(hold.duration.0.as_nanos()).unwrap_or(u64::MAX)),
+            Step::Hold(hold) => Ok(hold.duration.as_ns()),
             Step::Load(begun) if begun.until == LoadUntil::Sent => {
                 let mut longest = 0;
                 for name in &begun.clients {

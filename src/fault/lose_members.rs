@@ -6,7 +6,6 @@
 
 use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized, expect_look};
 use crate::agent::undo::{OnLapse, Undo, UndoOp};
-use crate::drill::spec::Step;
 use crate::guard::GuardToken;
 use crate::plan::PlannedComponent;
 use crate::provider::Capability;
@@ -126,10 +125,6 @@ impl Fault for MemberLoss {
         UNDO
     }
 
-    fn closed_by(&self, step: &Step) -> bool {
-        matches!(step, Step::End(end) if end.fault == self.kind())
-    }
-
     fn needs(&self) -> BTreeSet<Capability> {
         NEEDS.into()
     }
@@ -140,10 +135,6 @@ impl Fault for MemberLoss {
 
     fn undo(&self, injection: &Injection<'_>, within_ns: u64) -> Undo {
         start_again(injection, within_ns)
-    }
-
-    fn roll_forward(&self, _: &Injection<'_>, _: u64) -> Option<Undo> {
-        None
     }
 
     fn inject<'a>(
@@ -202,10 +193,6 @@ impl Fault for QuorumLoss {
         UNDO
     }
 
-    fn closed_by(&self, step: &Step) -> bool {
-        matches!(step, Step::End(end) if end.fault == self.kind())
-    }
-
     fn needs(&self) -> BTreeSet<Capability> {
         NEEDS.into()
     }
@@ -216,10 +203,6 @@ impl Fault for QuorumLoss {
 
     fn undo(&self, injection: &Injection<'_>, within_ns: u64) -> Undo {
         start_again(injection, within_ns)
-    }
-
-    fn roll_forward(&self, _: &Injection<'_>, _: u64) -> Option<Undo> {
-        None
     }
 
     fn inject<'a>(

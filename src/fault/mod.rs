@@ -110,8 +110,10 @@ pub trait Fault: Send + Sync {
     fn blast_radius(&self, aim: &Aim<'_>) -> String;
     /// Its undo in words.
     fn undo_in_words(&self) -> &'static str;
-    /// Whether this later step ends the fault.
-    fn closed_by(&self, step: &Step) -> bool;
+    /// Whether this later step ends the fault: by its undo, unless another kind of step is its end.
+    fn closed_by(&self, step: &Step) -> bool {
+        matches!(step, Step::End(end) if end.fault == self.kind())
+    }
     /// What the provider must be able to do; the plan refuses early what it can't.
     fn needs(&self) -> BTreeSet<Capability>;
     /// How components are stopped, where they are; named in every recovery time.
@@ -125,7 +127,9 @@ pub trait Fault: Send + Sync {
     fn undo(&self, injection: &Injection<'_>, within_ns: u64) -> Undo;
     /// The inverse that holds once going back would do harm; `None` for faults that
     /// can always be taken back. Pure.
-    fn roll_forward(&self, injection: &Injection<'_>, within_ns: u64) -> Option<Undo>;
+    fn roll_forward(&self, _: &Injection<'_>, _within_ns: u64) -> Option<Undo> {
+        None
+    }
     /// Injects, if `guard` was given to the injection's run. The undo must be armed;
     /// targets must have been re-checked by identity.
     fn inject<'a>(

@@ -194,7 +194,11 @@ impl Sender {
 
     /// Sends one request, and whatever follows from its answer.
     async fn send(&self, index: usize, due: MonoNs) {
-        let mut dice = StdRng::seed_from_u64(self.orders.seed.wrapping_add(index as u64));
+        // Made for retries only: most loads send thousands of requests of which none is followed by another.
+        let mut dice = match self.orders.then {
+            Then::Retry(_) => Some(StdRng::seed_from_u64(self.orders.seed.wrapping_add(index as u64))),
+            Then::Nothing | Then::NextPage => None,
+        };
         let (mut due, mut outgoing) = (Some(due), (self.orders.request)(index));
         for number in 0.. {
             self.scheduled.fetch_add(1, Ordering::Relaxed);
@@ -202,7 +206,7 @@ impl Sender {
             let call = self.clock.mono();
             let exchanged = self.connections.exchange(outgoing).await;
             let timing = Timing { due: due.take(), call, returned: self.clock.mono() };
-            let next = kept.and_then(|kept| self.following(kept, number, &exchanged, &mut dice));
+            let next = kept.and_then(|kept| self.following(kept, number, &exchanged, dice.as_mut()));
             self.tell(Attempted { request: index as u64, number, timing, exchanged });
             let Some((next, pause)) = next else { return };
             outgoing = next;
@@ -219,12 +223,12 @@ impl Sender {
         sent: Outgoing,
         number: u64,
         exchanged: &Exchanged,
-        dice: &mut StdRng,
+        dice: Option<&mut StdRng>,
     ) -> Option<(Outgoing, Duration)> {
         match self.orders.then {
             Then::Nothing => None,
             Then::Retry(library) => {
-                let pause = library.pause(number, exchanged, dice.random::<f64>())?;
+                let pause = library.pause(number, exchanged, dice?.random::<f64>())?;
                 Some((sent, pause))
             }
             Then::NextPage => {

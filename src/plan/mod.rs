@@ -20,8 +20,10 @@ pub mod versions;
 pub use expand::components;
 
 use crate::agent::undo::OnLapse;
+use crate::apf::level::wait_limit;
 use crate::apf::range::Outcomes;
 use crate::client::spec::Load;
+use crate::drill::flow::REQUEST_TIMEOUT;
 use crate::drill::spec::{
     Client, Drill, EncryptionAtRest, Limits, Objective, ProviderKind, SteadyState, Step, Topology,
 };
@@ -30,6 +32,7 @@ use crate::provider::component::{ComponentId, HostId, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Major.minor of the plan's format.
 pub const FORMAT_VERSION: &str = "1.0";
@@ -145,6 +148,12 @@ impl PlannedClient {
             Client::Load(load) => Some(load),
             _ => None,
         }
+    }
+
+    /// How long one of its requests may wait in a queue of flow control.
+    #[must_use]
+    pub fn wait_limit(&self) -> Duration {
+        self.load().map_or(wait_limit(None, REQUEST_TIMEOUT), Load::wait_limit)
     }
 }
 

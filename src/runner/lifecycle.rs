@@ -319,9 +319,8 @@ impl Run {
             by = request.interrupt.asked() => return Err(Cut::Interrupted(by)),
         };
         let writes = request.plan.clients.iter().any(|client| client.kind == ClientKind::LedgerWriter);
-        let detail =
-            if writes { "ready probes and ledger writer, sustained" } else { "ready probes, sustained" };
-        let detail = detail.to_owned();
+        let good = if writes { "ready probes and ledger writer" } else { "ready probes" };
+        let detail = format!("{good}, sustained");
         let condition = "recovered".to_owned();
         self.journalist.record(JournalEvent::SteadyState { condition, held, detail }).await?;
         Ok(())

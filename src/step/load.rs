@@ -87,16 +87,14 @@ async fn reached(
     let mut look = tokio::time::interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let looked = tokio::select! {
+        tokio::select! {
             biased;
             reached = progress.wait_for(|now| *now >= wanted) => return Ok(reached.is_ok()),
             () = tokio::time::sleep_until(deadline) => return Ok(false),
             by = ctx.interrupt.asked() => return Err(StepError::Interrupted(by)),
-            _ = look.tick() => true,
-        };
-        if looked {
-            note_fill(ctx).await?;
+            _ = look.tick() => {}
         }
+        note_fill(ctx).await?;
     }
 }
 

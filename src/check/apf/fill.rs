@@ -3,9 +3,8 @@
 use super::requests::{drill_levels, facts, is_load, level_of};
 use super::servers::readings;
 use crate::apf::level::{Arrival, Change, Response, fates, waiting};
-use crate::client::spec::Load;
 use crate::clock::MonoNs;
-use crate::drill::flow::REQUEST_TIMEOUT;
+use crate::drill::values::Span;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
 use crate::journal::entry::Fact;
 use crate::provider::component::ComponentId;
@@ -56,8 +55,7 @@ fn arrivals(
     let of_level =
         |log: &&ClientLog| is_load(log) && level_of(log, input).is_some_and(|l| l.name == level.name);
     for log in logs.iter().filter(of_level) {
-        let wait = log.planned.load().map_or(REQUEST_TIMEOUT / 4, Load::wait_limit);
-        let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        let wait = Span(log.planned.wait_limit()).as_ns();
         let sent = log.ops().filter_map(|(_, op)| op.exchange.as_ref()?.sent_ns);
         let arrival = |sent: MonoNs| Arrival { at: sent.0, wait_limit: wait, service: SERVICE_NS };
         all.entry(log.planned.target.clone()).or_default().extend(sent.map(arrival));

@@ -7,7 +7,6 @@ use crate::check::objectives::LosesLease;
 use crate::check::{Finding, Judge, Verdict};
 use crate::clock::MonoNs;
 use crate::plan::PlannedObjective;
-use crate::plan::predict::flow::lease_lost;
 
 /// Judges it by what the elector believes. The level began to hold it up somewhere between the begin of the injection
 /// and the moment at which it was seen in force; both ends count for the bounds.
@@ -16,7 +15,7 @@ pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &LosesLease) 
     let mut finding = judge.finding(planned, "losesLease");
     finding.unit = "ns".to_owned();
     let log = judge.logs.iter().find(|log| log.name() == objective.client);
-    let bounds = lease_lost(&judge.input.plan.drill, objective);
+    let bounds = judge.input.plan.drill.lease_lost(objective);
     let (Some(log), Some((seen, ended)), Some((earliest, latest))) =
         (log, in_force(judge, &objective.client), bounds)
     else {

@@ -1,9 +1,7 @@
 //! Requests of a load by what became of them, and the levels that their answers name.
 
 use crate::apf::answer::Class;
-use crate::client::spec::Load;
 use crate::clock::MonoNs;
-use crate::drill::flow::REQUEST_TIMEOUT;
 use crate::drill::spec::Step;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
 use crate::history::record::{ClientKind, OpRecord};
@@ -204,7 +202,7 @@ fn kind(op: &OpRecord, planned: &PlannedClient, level: Option<&ApfLevel>) -> Kin
         Some(Class::FlowControl) => match level.map(|level| &level.limit_response) {
             Some(LimitResponse::Reject {}) => Kind::ConcurrencyLimit,
             _ => {
-                let wait = planned.load().map_or(REQUEST_TIMEOUT / 4, Load::wait_limit);
+                let wait = planned.wait_limit();
                 let took = Duration::from_nanos(exchange.sent_ns.map_or(0, |sent| op.return_ns.since(sent)));
                 match took {
                     took if took < wait / 2 => Kind::QueueFull,
@@ -254,10 +252,10 @@ impl Counts {
     #[must_use]
     pub fn named(&self) -> [(&'static str, u64); 4] {
         [
-            ("ok", self.ok),
-            ("queueFull", self.queue_full),
-            ("timeOut", self.time_out),
-            ("concurrencyLimit", self.concurrency_limit),
+            (Kind::Ok.name(), self.ok),
+            (Kind::QueueFull.name(), self.queue_full),
+            (Kind::TimeOut.name(), self.time_out),
+            (Kind::ConcurrencyLimit.name(), self.concurrency_limit),
         ]
     }
 
@@ -265,7 +263,7 @@ impl Counts {
     #[must_use]
     pub fn in_words(&self) -> String {
         let mut text = String::new();
-        let rest = [("other", self.other), ("unanswered", self.unanswered)];
+        let rest = [(Kind::Other.name(), self.other), (Kind::Unanswered.name(), self.unanswered)];
         for (name, count) in self.named().into_iter().chain(rest).filter(|(_, count)| *count > 0) {
             let separator = if text.is_empty() { "" } else { ", " };
             let _ = write!(text, "{separator}{count} {name}");

@@ -49,29 +49,32 @@ fn arrivals(lint: &mut Lint<'_>, path: &str, arrivals: Arrivals) {
         let title = format!("these arrivals are {requests} requests");
         lint.error(path, title, format!("make it 1 to {MOST_REQUESTS}"));
     }
-    let figures = match arrivals {
+    if requests == 0 {
+        return;
+    }
+    match arrivals {
         Arrivals::Serial(s) => {
-            vec![("serial.requests", s.requests, 1_000_000), ("serial.atATime", s.at_a_time, 1_000)]
+            count(lint, path, "requests", s.requests, 1_000_000);
+            count(lint, path, "atATime", s.at_a_time, 1_000);
         }
-        Arrivals::Burst(b) => vec![("burst.requests", b.requests, 100_000), ("burst.times", b.times, 10_000)],
-        _ => Vec::new(),
-    };
-    for (key, value, most) in figures {
-        if !(1..=most).contains(&value) && requests != 0 {
-            let key = key.rsplit('.').next().unwrap_or(key);
-            let title = format!("`{key}: {value}` is out of range");
-            lint.error(path, title, format!("write 1 to {most}"));
+        Arrivals::Burst(b) => {
+            count(lint, path, "requests", b.requests, 100_000);
+            count(lint, path, "times", b.times, 10_000);
         }
+        _ => {}
+    }
+}
+
+/// A number of 1 or more.
+fn count(lint: &mut Lint<'_>, path: &str, key: &str, value: u32, most: u32) {
+    if !(1..=most).contains(&value) {
+        lint.error(path, format!("`{key}: {value}` is out of range"), format!("write 1 to {most}"));
     }
 }
 
 fn numbers(lint: &mut Lint<'_>, c: &Load, path: impl Fn(&str) -> String) {
-    for (key, value, most) in [("connections", c.connections, 1000), ("inFlight", c.in_flight, 100_000)] {
-        if !(1..=most).contains(&value) {
-            let title = format!("`{key}: {value}` is out of range");
-            lint.error(&path(key), title, format!("write 1 to {most}"));
-        }
-    }
+    count(lint, &path("connections"), "connections", c.connections, 1000);
+    count(lint, &path("inFlight"), "inFlight", c.in_flight, 100_000);
     if let Some(timeout) = c.timeout {
         // API servers take only what is below their own request timeout, 60 s by default.
         span(lint, &path("timeout"), timeout, (Span::millis(100), Span::secs(59)));

@@ -178,17 +178,14 @@ fn timeline(lint: &mut Lint<'_>, i: usize, objective: &Objective) {
 /// An elector that is let go before its deadline is over loses nothing.
 fn held_up_long_enough(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &LosesLease) {
     let drill = lint.drill;
-    let elector = drill.spec.clients.iter().find_map(|client| match client {
-        Client::LeaderElector(elector) if elector.name == o.client => Some(elector),
-        _ => None,
-    });
     let steps = &drill.spec.steps;
     let holds_up = |s: &Step| matches!(s, Step::ApfLevel(level) if level.clients.contains(&o.client));
-    let (Some(elector), Some(begin)) = (elector, steps.iter().position(holds_up)) else { return };
+    let (Some((_, latest)), Some(begin)) = (drill.lease_lost(o), steps.iter().position(holds_up)) else {
+        return;
+    };
     let end =
         steps[begin..].iter().position(|s| matches!(s, Step::End(_))).map_or(steps.len(), |e| e + begin);
     let meanwhile = &steps[begin + 1..end];
-    let latest = elector.renew_deadline.0.saturating_add(elector.retry_period.0).saturating_add(o.slack.0);
     let held = Step::held(meanwhile);
     if meanwhile.iter().all(|s| matches!(s, Step::Hold(_))) && held < latest {
         let title = format!(
@@ -244,19 +241,11 @@ fn outcomes(lint: &mut Lint<'_>, i: usize, objective: &Objective, o: &ApfOutcome
 
 /// A load that no step begins is of no objective's use.
 fn begun(lint: &mut Lint<'_>, path: &str, clients: &[String]) {
-    let begun: Vec<&String> = lint.drill.spec.steps.iter().flat_map(begins).collect();
-    let there = |client: &&String| lint.drill.spec.clients.iter().any(|c| client_name(c) == client.as_str());
-    let never: Vec<&String> = clients.iter().filter(there).filter(|client| !begun.contains(client)).collect();
-    for client in never {
+    let drill = lint.drill;
+    let there = |client: &&String| drill.spec.clients.iter().any(|c| client_name(c) == client.as_str());
+    for client in clients.iter().filter(there).filter(|client| drill.begin_of(client).is_none()) {
         let title = format!("no step begins the load `{client}`");
         lint.error(path, title, format!("add `- load: {{clients: [{client}]}}`"));
-    }
-}
-
-fn begins(step: &Step) -> &[String] {
-    match step {
-        Step::Load(load) => &load.clients,
-        _ => &[],
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::spec::{Client, Step};
 use super::super::suggest;
 use super::{Lint, client_name, objectives, step_key, step_path};
-use crate::fault::apf_level::ApfLevel;
+use crate::fault::apf_level::{APF_LEVEL, ApfLevel};
 use crate::fault::lose_members::MemberLoss;
 use crate::step::restart::Which;
 use crate::step::spec::{EncryptionKey, End, RestoreSnapshot, RunLoad, SnapshotMethod, Until};
@@ -58,26 +58,25 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                     let help = "the lower `precedence` decides; give each its own";
                     lint.error(&step_path(i, step, "precedence"), title, help);
                 }
-                state.made.push(level);
-                if state.levels.contains(&level.name.as_str()) {
+                if state.names().any(|name| name == level.name) {
                     let title = format!("a level named `{}` was made above", level.name);
                     lint.error(&step_path(i, step, "name"), title, "give each level its own name");
                 }
-                state.levels.push(&level.name);
-                if let Some(existing) = &level.existing {
-                    if state.changed.contains(&existing.level.as_str()) {
-                        let title = format!("`{}` is changed above already", existing.level);
-                        let help =
-                            "put `- end: {fault: apfLevel}` before it, or change its shares by `apfShares`";
-                        lint.error(&step_path(i, step, "existing.level"), title, help);
-                    }
-                    state.changed.push(&existing.level);
+                if let Some(name) = changed(level)
+                    && state.made.iter().any(|other| changed(other) == Some(name))
+                {
+                    let title = format!("`{name}` is changed above already");
+                    let help =
+                        "put `- end: {fault: apfLevel}` before it, or change its shares by `apfShares`";
+                    lint.error(&step_path(i, step, "existing.level"), title, help);
                 }
+                state.made.push(level);
                 state.open.push((i, step_key(step)));
             }
             Step::ApfShares(shares) => {
-                if !state.levels.contains(&shares.level.as_str()) {
-                    let help = suggest::hint(&shares.level, "levels made before", &state.levels)
+                let names: Vec<&str> = state.names().collect();
+                if !names.contains(&shares.level.as_str()) {
+                    let help = suggest::hint(&shares.level, "levels made before", &names)
                         .unwrap_or_else(|| "put it after the `apfLevel` that makes the level".to_owned());
                     let title = format!("no earlier step makes a level named `{}`", shares.level);
                     lint.error(&step_path(i, step, "level"), title, help);
@@ -114,6 +113,11 @@ pub(super) fn check(lint: &mut Lint<'_>) {
 /// Which of two schemas takes a request would hang on their names.
 fn ties(one: &ApfLevel, other: &ApfLevel) -> bool {
     one.precedence == other.precedence && one.clients.iter().any(|client| other.clients.contains(client))
+}
+
+/// Name of the cluster's own level that is changed.
+fn changed(level: &ApfLevel) -> Option<&str> {
+    level.existing.as_ref().map(|existing| existing.level.as_str())
 }
 
 /// Clients that a level is for.
@@ -159,17 +163,18 @@ struct State<'a> {
     snapshots: Vec<(&'a str, SnapshotMethod)>,
     lost: Option<usize>,
     restored: bool,
-    /// Names of priority levels.
-    levels: Vec<&'a str>,
     /// Levels that are made or changed, and not ended.
     made: Vec<&'a ApfLevel>,
-    /// Names of the cluster's own levels that are changed.
-    changed: Vec<&'a str>,
     /// Faults that are not ended, each with its key.
     open: Vec<(usize, &'static str)>,
 }
 
-impl State<'_> {
+impl<'a> State<'a> {
+    /// Names of the levels that are made or changed, and not ended.
+    fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.made.iter().map(|level| level.name.as_str())
+    }
+
     fn taken(&self, name: &str) -> Option<SnapshotMethod> {
         self.snapshots.iter().find(|(taken, _)| *taken == name).map(|(_, method)| *method)
     }
@@ -177,7 +182,7 @@ impl State<'_> {
     fn begin(&mut self, lint: &mut Lint<'_>, i: usize, step: &Step) {
         let key = step_key(step);
         let path = format!("spec.steps[{i}].{key}");
-        if let Some((_, open)) = self.open.iter().find(|(_, kind)| *kind != "apfLevel") {
+        if let Some((_, open)) = self.open.iter().find(|(_, kind)| *kind != APF_LEVEL) {
             let title =
                 format!("`{open}` is not ended yet, and one fault of etcd at a time can be told apart");
             lint.error(&path, title, "end it before the next one begins");
@@ -198,9 +203,7 @@ impl State<'_> {
         if end.fault == "loseEtcd" {
             self.lost = None;
         }
-        if end.fault == "apfLevel" {
-            self.levels.clear();
-            self.changed.clear();
+        if end.fault == APF_LEVEL {
             self.made.clear();
         }
     }

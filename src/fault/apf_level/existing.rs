@@ -1,6 +1,6 @@
 //! A level that was there before: read, changed, and seen to be as it was.
 
-use super::LEVELS;
+use super::{LEVELS, ask};
 use crate::agent::api::ApiAccess;
 use crate::agent::objects::{RUN_LABEL, as_written};
 use crate::fault::{FaultError, Injection};
@@ -19,35 +19,24 @@ pub(super) async fn read(
     level: &str,
 ) -> Result<Value, FaultError> {
     let path = format!("{LEVELS}/{level}");
-    let expected = || format!("{path} can be changed");
-    let mut why = "the cluster has no API server".to_owned();
-    for server in servers {
-        let object = match api.call(server, Method::GET, &path, None).await {
-            Ok(answer) if answer.is_success() => answer.json(),
-            Ok(answer) => return Err(FaultError::NotSeen { expected: expected(), seen: answer.refusal() }),
-            Err(failure) => {
-                why = format!("{server}: {failure}");
-                continue;
-            }
-        };
-        let refused = |seen: String| Err(FaultError::NotSeen { expected: expected(), seen });
-        if object["spec"]["type"] != "Limited" {
-            return refused(format!("its type is {}", object["spec"]["type"]));
-        }
-        if let Some(run) = object["metadata"]["labels"][RUN_LABEL].as_str() {
-            return refused(format!(
-                "run {run} has changed it and not put it back: `quakeproof recover` does"
-            ));
-        }
-        return Ok(object);
+    let expected = can_be_changed(&path);
+    let object = ask::any(api, servers, (Method::GET, &path, None), &expected).await?.json();
+    if object["spec"]["type"] != "Limited" {
+        let seen = format!("its type is {}", object["spec"]["type"]);
+        return Err(FaultError::NotSeen { expected, seen });
     }
-    Err(FaultError::Untold { expected: expected(), why })
+    if let Some(run) = object["metadata"]["labels"][RUN_LABEL].as_str() {
+        let seen = format!("run {run} has changed it and not put it back: `quakeproof recover` does");
+        return Err(FaultError::NotSeen { expected, seen });
+    }
+    Ok(object)
 }
 
-/// Gives the level its new spec and the run's label, unless somebody has changed it since it was read.
+/// Gives the level at `path` its new spec and the run's label, unless somebody has changed it since it was read.
 pub(super) async fn change(
     api: &dyn ApiAccess,
     injection: Injection<'_>,
+    path: &str,
     before: &Value,
     spec: Value,
 ) -> Result<(), FaultError> {
@@ -57,30 +46,25 @@ pub(super) async fn change(
     if object["metadata"]["annotations"][AUTOUPDATE] == "true" {
         object["metadata"]["annotations"][AUTOUPDATE] = "false".into();
     }
-    let path = format!("{LEVELS}/{}", before["metadata"]["name"].as_str().unwrap_or_default());
-    let expected = || format!("{path} can be changed");
-    let mut why = "the cluster has no API server".to_owned();
-    for server in injection.targets {
-        match api.call(server, Method::PUT, &path, Some(&object)).await {
-            Ok(answer) if answer.is_success() => return Ok(()),
-            Ok(answer) => return Err(FaultError::NotSeen { expected: expected(), seen: answer.refusal() }),
-            // It may have been changed all the same; the next server then says that it has been.
-            Err(failure) => why = format!("{server}: {failure}"),
-        }
-    }
-    Err(FaultError::Untold { expected: expected(), why })
+    let put = (Method::PUT, path, Some(&object));
+    ask::any(api, injection.targets, put, &can_be_changed(path)).await?;
+    Ok(())
+}
+
+fn can_be_changed(path: &str) -> String {
+    format!("{path} can be changed")
 }
 
 /// Whether the level is the same object with the same spec, annotations and labels on every API server.
 pub(super) async fn as_before(
     api: &dyn ApiAccess,
     injection: Injection<'_>,
+    path: &str,
     before: &Value,
 ) -> Result<String, FaultError> {
-    let path = format!("{LEVELS}/{}", before["metadata"]["name"].as_str().unwrap_or_default());
     for server in injection.targets {
         let expected = || format!("{path} is on {server} as it was before");
-        match api.call(server, Method::GET, &path, None).await {
+        match api.call(server, Method::GET, path, None).await {
             Ok(answer) if as_written(&answer.json()) == as_written(before) => {}
             Ok(answer) if answer.is_success() => {
                 let seen = format!("it is {}", as_written(&answer.json()));

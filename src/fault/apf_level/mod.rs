@@ -7,6 +7,7 @@
 //! A level that was there before is changed only when the drill names it twice. It is read before the undo is
 //! armed, carries the run's label while it is changed, and is put back as it was, annotations and labels included.
 
+mod ask;
 mod existing;
 mod limits;
 mod objects;
@@ -16,7 +17,6 @@ pub use limits::{limits_in_force, scrape};
 use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized};
 use crate::agent::api::ApiAccess;
 use crate::agent::undo::{OnLapse, Undo, UndoOp};
-use crate::drill::spec::Step;
 use crate::guard::GuardToken;
 use crate::plan::PlannedComponent;
 use crate::provider::Capability;
@@ -188,7 +188,10 @@ impl ApfLevel {
     ) -> Result<(), FaultError> {
         authorized(guard, &injection)?;
         match injection.before.first() {
-            Some(before) => existing::change(context.api, injection, before, self.spec()).await?,
+            Some(before) => {
+                let path = self.level_path(injection.run);
+                existing::change(context.api, injection, &path, before, self.spec()).await?;
+            }
             None => create(context.api, injection.targets, LEVELS, &self.level(injection.run)).await?,
         }
         if self.clients.is_empty() {
@@ -227,7 +230,9 @@ impl ApfLevel {
         }
         let mut seen = format!("no API server has {}", paths.join(" or "));
         if let Some(before) = injection.before.first() {
-            seen = format!("{seen}; {}", existing::as_before(context.api, injection, before).await?);
+            let path = self.level_path(injection.run);
+            let as_before = existing::as_before(context.api, injection, &path, before).await?;
+            seen = format!("{seen}; {as_before}");
         }
         Ok(seen)
     }
@@ -246,16 +251,8 @@ async fn create(
     object: &Value,
 ) -> Result<(), FaultError> {
     let expected = format!("{} {} can be made", object["kind"], object["metadata"]["name"]);
-    let mut why = "the cluster has no API server".to_owned();
-    for server in servers {
-        match api.call(server, Method::POST, path, Some(object)).await {
-            Ok(answer) if answer.is_success() => return Ok(()),
-            Ok(answer) => return Err(FaultError::NotSeen { expected, seen: answer.refusal() }),
-            // It may have been made all the same; the next server then says that it exists.
-            Err(failure) => why = format!("{server}: {failure}"),
-        }
-    }
-    Err(FaultError::Untold { expected, why })
+    ask::any(api, servers, (Method::POST, path, Some(object)), &expected).await?;
+    Ok(())
 }
 
 impl Fault for ApfLevel {
@@ -303,10 +300,6 @@ impl Fault for ApfLevel {
         }
     }
 
-    fn closed_by(&self, step: &Step) -> bool {
-        matches!(step, Step::End(end) if end.fault == self.kind())
-    }
-
     fn needs(&self) -> BTreeSet<Capability> {
         [Capability::AddressApiServers, Capability::DeadMan].into()
     }
@@ -324,10 +317,6 @@ impl Fault for ApfLevel {
             ops.push(UndoOp::PutObjectBack { servers, run, path, object: before.clone() });
         }
         Undo { injection: injection.id.clone(), on_lapse: OnLapse::Revert, ops, within_ns }
-    }
-
-    fn roll_forward(&self, _: &Injection<'_>, _: u64) -> Option<Undo> {
-        None
     }
 
     fn before<'a>(

@@ -21,12 +21,11 @@ use crate::apf::version::reject_leaks;
 use crate::check::objectives::{ApfOutcomes, LosesLease};
 use crate::client::spec::{Load, LoadRequest};
 use crate::drill::flow::{BORROWING_PERIOD, SharesBack};
-use crate::drill::spec::{Client, Drill, Objective};
+use crate::drill::spec::{Drill, Objective};
 use crate::drill::values::Span;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::time::Duration;
 
 /// A prediction per objective and load.
 pub(in super::super) fn predictions(drill: &Drill, versions: &Versions, seed: u64) -> Vec<FlowPrediction> {
@@ -124,14 +123,14 @@ impl Case<'_> {
 
     /// With borrowing a level that queues has seats from some moment of the first ten seconds on.
     fn borrowing(&self, level: &ApfLevel) -> Outcomes {
-        let period = u64::try_from(BORROWING_PERIOD.as_nanos()).unwrap_or(u64::MAX);
+        let period = Span(BORROWING_PERIOD).as_ns();
         let slack = Slack { propagation: period.saturating_add(self.slack.propagation), ..self.slack };
         let seats = Some(Restored { at: 0, seats: DEFAULT_SERVER_SEATS });
         zero_queue(level.room(), self.wait_ns(), self.due, seats, slack)
     }
 
     fn wait_ns(&self) -> u64 {
-        u64::try_from(self.load.wait_limit().as_nanos()).unwrap_or(u64::MAX)
+        Span(self.load.wait_limit()).as_ns()
     }
 
     fn without_seats(&self, level: &ApfLevel, restored: Option<Restored>, leaks: bool) -> Outcomes {
@@ -174,22 +173,8 @@ pub const WATCH_GOES_ON: &str = "it goes on: a watch is under flow control until
 /// What is expected of a library that retries while its level is held and let go later.
 pub const RETRIES_HIDE: &str = "every request succeeds for whoever asked, after one refused attempt or more; without retries each would be refused (client-go rest/with_retry.go, kube server_retry)";
 
-/// When an elector that is held up loses its Lease, counted from when the level is in force: earliest, latest.
-#[must_use]
-pub fn lease_lost(drill: &Drill, objective: &LosesLease) -> Option<(Duration, Duration)> {
-    let elector = drill.spec.clients.iter().find_map(|client| match client {
-        Client::LeaderElector(elector) if elector.name == objective.client => Some(elector),
-        _ => None,
-    })?;
-    let (deadline, retry) = (elector.renew_deadline.0, elector.retry_period.0);
-    // The deadline counts from the next try, which follows the last renewal by `retryPeriod`; a try that was under way
-    // when the level came into force may be held up as well.
-    let slack = objective.slack.0;
-    Some((deadline.saturating_sub(slack), deadline.saturating_add(retry).saturating_add(slack)))
-}
-
 pub(super) fn loses_lease(drill: &Drill, objective: &LosesLease) -> Option<String> {
-    let (earliest, latest) = lease_lost(drill, objective)?;
+    let (earliest, latest) = drill.lease_lost(objective)?;
     Some(format!(
         "it stops leading {} to {} after its level is in force, and not at all where its level lets it through",
         Span(earliest),

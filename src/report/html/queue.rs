@@ -16,10 +16,7 @@ pub(super) const LEGEND: &str = "At the bottom, how many requests waited in each
 pub(super) fn draw(svg: &mut Svg, fill: &QueueFill, window: Window, zero: u64, base: f64) {
     let highest = fill.model.iter().map(|(_, count)| *count);
     let highest = highest.chain(fill.seen.iter().map(|(.., count)| *count)).max().unwrap_or_default().max(1);
-    let x = |at: u64| {
-        let inside = at.clamp(window.from, window.to) - window.from;
-        LEFT + PLOT * to_f64(inside) / to_f64((window.to - window.from).max(1))
-    };
+    let x = |at: u64| window.x(at);
     let y = |count: u64| base - (HEIGHT - 18.0) * to_f64(count) / to_f64(highest);
     let ends = fill.model.iter().skip(1).map(|(at, _)| at.0).chain([window.to]);
     for ((from, count), to) in fill.model.iter().zip(ends).filter(|((_, count), _)| *count > 0) {

@@ -31,7 +31,7 @@ impl Window {
         self.to.saturating_sub(self.from).max(1)
     }
 
-    fn x(self, ns: u64) -> f64 {
+    pub(super) fn x(self, ns: u64) -> f64 {
         let at = ns.clamp(self.from, self.to) - self.from;
         LEFT + PLOT * to_f64(at) / to_f64(self.length())
     }
