@@ -4,7 +4,7 @@
 mod recorded_run;
 
 use quakeproof::apf::answer::Class;
-use quakeproof::check::objectives::Latency;
+use quakeproof::check::objectives::{Latency, SuccessRate};
 use quakeproof::check::{Finding, Verdict, judge};
 use quakeproof::clock::MonoNs;
 use quakeproof::drill::spec::Objective;
@@ -390,22 +390,67 @@ fn a_retry_that_was_not_needed_or_did_not_help_is_not_hidden() {
     assert_eq!(verdict, Verdict::Inconclusive, "the server counted it: {reason}");
 }
 
+/// Judges a recorded run by another objective.
+fn judged_by(input: &mut EvidenceInput, objective: Objective) -> (Verdict, String) {
+    let name = "another".to_owned();
+    input.plan.objectives = vec![PlannedObjective { name: name.clone(), objective, predicted: None }];
+    verdict_of(input, &name)
+}
+
+#[test]
+fn a_success_rate_counts_exactly_up_to_its_limit() {
+    let mut input = queue("v1.37.2");
+    let rate = |at_least: Option<&str>, at_most: Option<&str>, client: &str| {
+        let percent = |text: &str| text.parse().unwrap();
+        Objective::SuccessRate(SuccessRate {
+            name: "another".to_owned(),
+            client: client.to_owned(),
+            at_least: at_least.map(percent),
+            at_most: at_most.map(percent),
+        })
+    };
+    let mut verdict = |at_least, at_most, client| judged_by(&mut input, rate(at_least, at_most, client)).0;
+    // 44 of 450 are 9.78 %.
+    assert_eq!(verdict(Some("9.777%"), None, "batch"), Verdict::Pass);
+    assert_eq!(verdict(Some("9.778%"), None, "batch"), Verdict::Fail);
+    assert_eq!(verdict(None, Some("9.778%"), "batch"), Verdict::Pass);
+    assert_eq!(verdict(None, Some("9.777%"), "batch"), Verdict::Fail);
+    assert_eq!(verdict(Some("100%"), None, "control"), Verdict::Pass);
+    let lost = requests(&mut input, "control").pop().unwrap();
+    lost.exchange.as_mut().unwrap().class = None;
+    lost.outcome = Outcome::Unknown { reason: "timeout".to_owned() };
+    let (verdict, reason) = judged_by(&mut input, rate(Some("100%"), None, "control"));
+    assert_eq!(verdict, Verdict::Fail, "what was not answered is no success: {reason}");
+    input.histories.get_mut("control").unwrap().pop();
+    let (verdict, reason) = judged_by(&mut input, rate(Some("1%"), None, "control"));
+    assert_eq!(verdict, Verdict::Inconclusive, "the record is cut: {reason}");
+}
+
+/// Who reads "pass" may take the level for a wall.
+#[test]
+fn a_pass_by_a_leak_that_was_predicted_says_so() {
+    let input = reject("v1.37.2");
+    let prepared = quakeproof::report::prepare(&input, "head");
+    let summary = prepared.report.summary;
+    assert!(
+        summary.contains("no shares and executed 8 requests all the same, as was predicted"),
+        "{summary}"
+    );
+    let summary = quakeproof::report::prepare(&queue("v1.37.2"), "head").report.summary;
+    assert!(!summary.contains("all the same"), "{summary}");
+}
+
 #[test]
 fn latency_counts_what_was_refused_as_late() {
     let mut input = queue("v1.37.2");
     let within = |input: &mut EvidenceInput, client: &str, percentile: u8, ms: u64| {
         let objective = Latency {
-            name: "in-time".to_owned(),
+            name: "another".to_owned(),
             client: client.to_owned(),
             percentile,
             within: Span::millis(ms),
         };
-        input.plan.objectives = vec![PlannedObjective {
-            name: "in-time".to_owned(),
-            objective: Objective::Latency(objective),
-            predicted: None,
-        }];
-        verdict_of(input, "in-time")
+        judged_by(input, Objective::Latency(objective))
     };
     assert_eq!(within(&mut input, "control", 99, 1000).0, Verdict::Pass);
     assert_eq!(within(&mut input, "control", 99, 1).0, Verdict::Fail);

@@ -12,6 +12,9 @@ use thiserror::Error;
 /// Major.minor of the log's format. A newer minor is read, a newer major refused.
 pub const FORMAT_VERSION: &str = "1.0";
 
+/// Where the log lies in the evidence of a run.
+pub const EVIDENCE_FILE: &str = "agent/agent.jsonl";
+
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

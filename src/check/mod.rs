@@ -174,6 +174,7 @@ impl<'a> Judge<'a> {
             Objective::WatchDelivers(objective) => apf::watch::check(self, planned, objective),
             Objective::LosesLease(objective) => apf::lease::check(self, planned, objective),
             Objective::Latency(objective) => apf::latency::check(self, planned, objective),
+            Objective::SuccessRate(objective) => apf::success::check(self, planned, objective),
             Objective::RetriesHide(objective) => apf::retries::check(self, planned, objective),
         }
     }
@@ -218,7 +219,7 @@ pub fn judge(input: &EvidenceInput) -> Judgement {
 /// As [`judge`], with the timeline that the judgement rests on; `None` when making it failed.
 #[must_use]
 pub fn judge_over_time(input: &EvidenceInput) -> (Judgement, Option<Timeline>) {
-    let boundaries = Boundaries::of(&input.journal);
+    let boundaries = Boundaries::of(input);
     let prepared = guarded(|| Judge::new(input));
     let findings: Vec<Finding> = input
         .plan

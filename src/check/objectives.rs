@@ -1,6 +1,6 @@
 //! The objectives of a drill file.
 
-use crate::drill::values::Span;
+use crate::drill::values::{Percent, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -205,6 +205,23 @@ pub struct Latency {
     pub percentile: u8,
     /// The limit.
     pub within: Span,
+}
+
+/// So many requests of a load are executed with success. One limit: `atLeast` for clients that are to be served, or
+/// `atMost` for those that are to be kept out. What is refused, or not answered, is no success.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SuccessRate {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Name of a `load` client.
+    pub client: String,
+    /// At least so many of its requests succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<Percent>,
+    /// At most so many of its requests succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Percent>,
 }
 
 /// What clients were answered fits one order of writes, on either side of a restore.

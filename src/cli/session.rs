@@ -12,7 +12,7 @@ use crate::evidence::secrets::KnownSecrets;
 use crate::evidence::signature::key::SigningKey;
 use crate::exit::ExitCode;
 use crate::guard::lock::DrillLock;
-use crate::journal::entry::RunOutcome;
+use crate::journal::entry::{DEAD_MAN, RunOutcome};
 use crate::journal::{reader, summary::RunSummary, writer};
 use crate::plan::Plan;
 use crate::progress::{Display, EventKind, Feed, Mode};
@@ -247,5 +247,5 @@ pub fn judged(report: &Report) -> ExitCode {
 /// Who asked the run to end; `None` when nobody did, or only its own time limit or lease.
 pub fn interrupted_by(dir: &RunDir) -> Option<String> {
     let journal = reader::read(&dir.journal()).ok()?;
-    RunSummary::of(&journal.entries).interrupted_by.filter(|by| by != "maxDuration" && by != "deadMan")
+    RunSummary::of(&journal.entries).interrupted_by.filter(|by| by != "maxDuration" && by != DEAD_MAN)
 }

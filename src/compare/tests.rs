@@ -101,6 +101,7 @@ pub(super) fn run() -> Run {
         apf: vec![ApfFacts {
             cluster: "main".to_owned(),
             level: "jail".to_owned(),
+            existing: None,
             flow_schema: "qp-jail".to_owned(),
             servers: vec![ApfServer { name: server.clone(), version: "v1.37.2".to_owned(), seats }],
             phases: vec![load("batch")],

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub use crate::check::objectives::{
     ApfOutcomes, Latency, Linearizable, LosesLease, NoClientOnLostTimeline, NoTwoLeaders, RetriesHide, Rpo,
-    Rto, WatchDelivers,
+    Rto, SuccessRate, WatchDelivers,
 };
 pub use crate::client::spec::{
     CasUpdater, Deployer, EtcdWatcher, EventWriter, GetReader, LeaderElector, LeaseKeeper, LedgerWriter,
@@ -351,6 +351,8 @@ pub enum Objective {
     LosesLease(LosesLease),
     /// Requests of a load are answered in time.
     Latency(Latency),
+    /// So many requests of a load succeed, at least or at most.
+    SuccessRate(SuccessRate),
     /// Retries hide refusals from whoever asked.
     RetriesHide(RetriesHide),
 }

@@ -141,9 +141,97 @@ impl JsonSchema for Rate {
     }
 }
 
+/// A part of a whole, as `99.9%`: thousandths of a percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Percent(u32);
+
+impl Percent {
+    const ALL: u32 = 100_000;
+
+    /// What is missing to the whole.
+    #[must_use]
+    pub fn rest(self) -> Self {
+        Self(Self::ALL - self.0)
+    }
+
+    /// So much of `total`, rounded down.
+    #[must_use]
+    pub fn of(self, total: u64) -> u64 {
+        let part = u128::from(total) * u128::from(self.0) / u128::from(Self::ALL);
+        u64::try_from(part).unwrap_or(total)
+    }
+}
+
+impl FromStr for Percent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let hint = "write it like `99.9%`";
+        let number = text.strip_suffix('%').ok_or_else(|| format!("`{text}` has no percent sign; {hint}"))?;
+        let (whole, part) = number.trim().split_once('.').unwrap_or((number.trim(), "0"));
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if !digits(whole) || !digits(part) || part.len() > 3 {
+            return Err(format!("`{text}` is no percentage with at most three decimals; {hint}"));
+        }
+        let thousandths = format!("{whole}{part:0<3}").parse().ok().filter(|n| *n <= Self::ALL);
+        thousandths.map(Percent).ok_or_else(|| format!("`{text}` is outside 0% to 100%"))
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, part) = (self.0 / 1000, format!("{:03}", self.0 % 1000));
+        match part.trim_end_matches('0') {
+            "" => write!(f, "{whole}%"),
+            part => write!(f, "{whole}.{part}%"),
+        }
+    }
+}
+
+impl Serialize for Percent {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Percent {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+impl JsonSchema for Percent {
+    fn schema_name() -> Cow<'static, str> {
+        "Percent".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "A part of a whole: 99.9%. From 0% to 100%, at most three decimals.",
+            "pattern": r"^\d+(\.\d{1,3})?%$"
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_percentage_is_read_exactly_and_written_as_read() {
+        for (text, of_ten_thousand) in
+            [("99.9%", 9990), ("0.01%", 1), ("0.001%", 0), ("100%", 10_000), ("7%", 700)]
+        {
+            let percent: Percent = text.parse().unwrap();
+            assert_eq!((percent.of(10_000), percent.to_string().as_str()), (of_ten_thousand, text));
+            assert_eq!(percent.rest().of(100_000) + percent.of(100_000), 100_000);
+        }
+        for wrong in ["99.9", "%", "1.%", ".5%", "100.001%", "-1%", "1.0001%", "99999999999%"] {
+            wrong.parse::<Percent>().unwrap_err();
+        }
+    }
 
     #[test]
     fn a_duration_without_unit_is_refused_with_the_fix() {

@@ -2,6 +2,7 @@
 
 use super::EvidenceError;
 use super::layout::RunDir;
+use crate::agent::{self, log::LogEntry};
 use crate::history;
 use crate::journal::entry::JournalEvent;
 use crate::journal::reader;
@@ -47,7 +48,9 @@ pub fn load_with_head(dir: &Path) -> Result<Loaded, EvidenceError> {
         histories.insert(name, history::reader::read_within(&dir.path().join(file), &mut room)?.records);
     }
     let journal_head = journal.head.to_string();
-    Ok(Loaded { input: EvidenceInput { plan, binding, journal: journal.entries, histories }, journal_head })
+    let agent = read_agent_log(&dir)?;
+    let input = EvidenceInput { plan, binding, journal: journal.entries, histories, agent };
+    Ok(Loaded { input, journal_head })
 }
 
 /// Reads `plan.json`.
@@ -64,6 +67,18 @@ pub fn read_plan(dir: &RunDir) -> Result<Plan, EvidenceError> {
     let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(malformed)?;
     super::refuse_other_format(&path, &value, plan::FORMAT_VERSION)?;
     serde_json::from_slice(&bytes).map_err(malformed)
+}
+
+/// What the agent wrote down. No log is no error: where the cluster could not be reached none was taken in.
+fn read_agent_log(dir: &RunDir) -> Result<Vec<LogEntry>, EvidenceError> {
+    let path = dir.path().join(agent::log::EVIDENCE_FILE);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let bytes = regular_file::read(&path).map_err(EvidenceError::io(&path))?;
+    let log = agent::log::read(&bytes)
+        .map_err(|error| EvidenceError::Malformed { path, what: error.to_string() })?;
+    Ok(log.entries)
 }
 
 /// Histories of a run, as paths below its directory.

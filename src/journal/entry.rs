@@ -15,6 +15,10 @@ use std::collections::BTreeMap;
 /// Major.minor of the journal's format. A newer minor is read, a newer major refused.
 pub const FORMAT_VERSION: &str = "1.0";
 
+/// Cause of an undo that the agent carried out by itself, because nobody renewed its lease, and of the end of a run
+/// that learns of it.
+pub const DEAD_MAN: &str = "deadMan";
+
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -163,7 +167,7 @@ pub enum JournalEvent {
         injection: InjectionId,
         /// Revert, hold or roll forward.
         mode: OnLapse,
-        /// `abort`, `recover`, `runEnd` or `deadMan`.
+        /// `abort`, `recover`, `runEnd`, `step N` or [`DEAD_MAN`].
         cause: String,
     },
     /// An undo was carried out and verified.

@@ -135,6 +135,7 @@ fn needs_truth(drill: &Drill) -> bool {
         | Objective::WatchDelivers(_)
         | Objective::LosesLease(_)
         | Objective::Latency(_)
+        | Objective::SuccessRate(_)
         | Objective::RetriesHide(_) => false,
     };
     spec.steps.iter().any(step)

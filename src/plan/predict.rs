@@ -323,7 +323,7 @@ pub(super) fn objectives(
             Objective::ApfOutcomes(o) => flow::in_words(o, flows),
             Objective::WatchDelivers(_) => Some(flow::WATCH_GOES_ON.to_owned()),
             Objective::LosesLease(o) => flow::loses_lease(drill, o),
-            Objective::Latency(_) => None,
+            Objective::Latency(_) | Objective::SuccessRate(_) => None,
             Objective::RetriesHide(_) => Some(flow::RETRIES_HIDE.to_owned()),
         },
     };

@@ -7,8 +7,9 @@ use super::model::{
 use super::{faults, sentence};
 use crate::check::{Finding, FindingMark, Judgement};
 use crate::clock::{MonoNs, WallTime};
-use crate::journal::entry::{Entry, JournalEvent};
+use crate::journal::entry::{DEAD_MAN, Entry, JournalEvent};
 use crate::plan::PlannedStep;
+use crate::timeline::boundaries::Boundaries;
 use crate::timeline::marks::Marks;
 use crate::timeline::{EvidenceInput, Marked};
 
@@ -16,7 +17,7 @@ use crate::timeline::{EvidenceInput, Marked};
 pub(super) fn build(
     input: &EvidenceInput,
     judgement: &Judgement,
-    marks: &Marks,
+    (boundaries, marks): (&Boundaries, &Marks),
     journal_head: &str,
 ) -> Report {
     let cluster = input.plan.cluster.name.clone();
@@ -32,7 +33,7 @@ pub(super) fn build(
         summary: sentence::summary(judgement),
         objectives: judgement.findings.iter().map(objective).collect(),
         marks: self::marks(input, marks, &cluster),
-        faults: faults::of(input),
+        faults: faults::of(input, &boundaries.faults),
         steps: input.plan.steps.iter().map(|s| step(input, s)).collect(),
         predictions: judgement.predictions.clone(),
         deviations: deviations(input),
@@ -290,6 +291,9 @@ fn deviations(input: &EvidenceInput) -> Vec<Deviation> {
             JournalEvent::Interrupted { by } => format!("the run was ended early by {by}"),
             // An undo that a step of the plan asks for is the plan.
             JournalEvent::UndoStarted { cause, .. } if cause.starts_with("step ") => continue,
+            JournalEvent::UndoStarted { injection, cause, .. } if cause == DEAD_MAN => {
+                format!("the agent had undone {injection} by itself; it was asked to do so again")
+            }
             JournalEvent::UndoStarted { injection, cause, .. } => {
                 format!("undo of {injection} began, because of {cause}")
             }

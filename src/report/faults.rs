@@ -1,82 +1,61 @@
-//! Follows each injection through the journal.
+//! Each injection as the timeline has it, with how far it came.
 
-use super::build::{instant, word};
-use super::model::Fault;
-use crate::agent::undo::InjectionId;
-use crate::journal::entry::JournalEvent;
+use super::build::word;
+use super::model::{Fault, Instant};
 use crate::timeline::EvidenceInput;
+use crate::timeline::boundaries::{FaultSpan, Moment, UndoCourse};
 
-/// Every injection that was armed, in order, with how far it came.
-pub(super) fn of(input: &EvidenceInput) -> Vec<Fault> {
-    let mut faults: Vec<Fault> = Vec::new();
-    for entry in &input.journal {
-        let at = || Some(instant(entry));
-        match &entry.event {
-            JournalEvent::UndoArmed { undo, targets, .. } => faults.push(Fault {
-                injection: undo.injection.to_string(),
-                kind: kind_of(&undo.injection),
-                cluster: input.plan.cluster.name.clone(),
-                target: targets.iter().map(ToString::to_string).collect(),
-                armed: at(),
-                ..Fault::default()
-            }),
-            JournalEvent::Injecting { injection, kind, stop_method, .. } => {
-                edit(&mut faults, injection, |f| {
-                    f.kind.clone_from(kind);
-                    f.stop_method = stop_method.as_ref().map(word);
-                    f.injecting = at();
-                });
-            }
-            JournalEvent::Injected { injection } => edit(&mut faults, injection, |f| f.injected = at()),
-            JournalEvent::InjectionVerified { injection, observation } => {
-                edit(&mut faults, injection, |f| {
-                    f.verified = at();
-                    f.observation = Some(observation.clone());
-                });
-            }
-            JournalEvent::Ended { injection, by_step } => edit(&mut faults, injection, |f| {
-                f.ended = at();
-                f.ended_by = Some(format!("step {by_step}"));
-            }),
-            JournalEvent::EndVerified { injection, observation } => edit(&mut faults, injection, |f| {
-                f.end_verified = at();
-                f.end_observation = Some(observation.clone());
-            }),
-            JournalEvent::UndoAmended { undo, reason } => edit(&mut faults, &undo.injection, |f| {
-                f.undo_amended = Some(format!("{}: {reason}", word(&undo.on_lapse)));
-            }),
-            JournalEvent::UndoStarted { injection, mode, cause } => edit(&mut faults, injection, |f| {
-                f.undo = Some(format!("{} because of {cause}, not finished", word(mode)));
-            }),
-            JournalEvent::UndoFinished { injection } => edit(&mut faults, injection, |f| {
-                let undo = f.undo.take().unwrap_or_default().replace(", not finished", "");
-                if f.ended.is_none() {
-                    f.ended = at();
-                    f.ended_by = Some(format!("undo: {undo}"));
-                }
-                f.undo = Some(format!("{undo}, carried out and verified"));
-            }),
-            JournalEvent::UndoFailed { injection, reason } => edit(&mut faults, injection, |f| {
-                f.undo = Some(format!("failed: {reason}"));
-            }),
-            _ => {}
+/// Every injection that was armed, in order.
+pub(super) fn of(input: &EvidenceInput, spans: &[FaultSpan]) -> Vec<Fault> {
+    spans
+        .iter()
+        .filter(|span| span.armed.is_some())
+        .map(|span| fault(span, &input.plan.cluster.name))
+        .collect()
+}
+
+fn fault(span: &FaultSpan, cluster: &str) -> Fault {
+    let mut fault = Fault {
+        injection: span.injection.to_string(),
+        kind: if span.kind.is_empty() { kind_of(span) } else { span.kind.clone() },
+        cluster: cluster.to_owned(),
+        target: span.targets.iter().map(ToString::to_string).collect(),
+        stop_method: span.stop_method.as_ref().map(word),
+        armed: instant(span.armed.as_ref()),
+        injecting: instant(span.injecting.as_ref()),
+        injected: instant(span.injected.as_ref()),
+        verified: instant(span.verified.as_ref()),
+        observation: span.observation.clone(),
+        ended: instant(span.ended.as_ref()),
+        ended_by: span.ended_by.clone(),
+        end_verified: instant(span.end_verified.as_ref()),
+        end_observation: span.end_observation.clone(),
+        undo_amended: span.amended.as_ref().map(|(mode, reason)| format!("{}: {reason}", word(mode))),
+        undo: span.undo.as_ref().map(undo),
+        reason: None,
+    };
+    fault.reason = missing(&fault);
+    fault
+}
+
+fn instant(moment: Option<&Moment>) -> Option<Instant> {
+    moment.map(|moment| Instant { at: moment.at.clone(), mono_ns: moment.mono_ns })
+}
+
+fn undo(course: &UndoCourse) -> String {
+    match course {
+        UndoCourse::Begun { mode, cause } => format!("{} because of {cause}, not finished", word(mode)),
+        UndoCourse::Done { mode, cause } => {
+            format!("{} because of {cause}, carried out and verified", word(mode))
         }
-    }
-    for fault in &mut faults {
-        fault.reason = missing(fault);
-    }
-    faults
-}
-
-fn edit(faults: &mut [Fault], injection: &InjectionId, change: impl FnOnce(&mut Fault)) {
-    if let Some(fault) = faults.iter_mut().rev().find(|f| f.injection == injection.0) {
-        change(fault);
+        UndoCourse::Failed { reason } => format!("failed: {reason}"),
     }
 }
 
-/// `4-loseEtcd` is of kind `loseEtcd`.
-fn kind_of(injection: &InjectionId) -> String {
-    injection.0.split_once('-').map_or(injection.0.as_str(), |(_, kind)| kind).to_owned()
+/// `4-loseEtcd` is of kind `loseEtcd`, also where it was never injected.
+fn kind_of(span: &FaultSpan) -> String {
+    let id = &span.injection.0;
+    id.split_once('-').map_or(id.as_str(), |(_, kind)| kind).to_owned()
 }
 
 fn missing(fault: &Fault) -> Option<String> {

@@ -11,6 +11,14 @@ pub(super) fn tables(facts: &ApfFacts) -> Vec<Table> {
     all.into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
+/// What people look for in the cluster is its own level, not what the drill calls it.
+fn name(facts: &ApfFacts) -> String {
+    match &facts.existing {
+        Some(existing) => format!("{} ({existing})", facts.level),
+        None => facts.level.clone(),
+    }
+}
+
 fn requests(facts: &ApfFacts) -> Table {
     let row = |phase: &ApfPhase| {
         let predicted = phase.predicted.as_ref();
@@ -23,7 +31,7 @@ fn requests(facts: &ApfFacts) -> Table {
             predicted.map(|predicted| of(&predicted.rejected))
         };
         vec![
-            facts.level.clone(),
+            name(facts),
             phase.name.clone(),
             format!("{}, {} shares", phase.limit_response, phase.shares),
             phase.sent.to_string(),
@@ -64,7 +72,7 @@ fn latencies(facts: &ApfFacts) -> Table {
     let of_phase = |phase: &ApfPhase| {
         let row = |(outcome, latency): (&String, &ApfLatency)| {
             let figures = [latency.p50_ns, latency.p99_ns, latency.max_ns].map(figure);
-            let head = [facts.level.clone(), phase.name.clone(), words(outcome).to_owned()];
+            let head = [name(facts), phase.name.clone(), words(outcome).to_owned()];
             head.into_iter().chain(figures).collect::<Vec<_>>()
         };
         phase.latency_by_outcome.iter().map(row).collect::<Vec<_>>()
@@ -85,7 +93,7 @@ fn seats(facts: &ApfFacts) -> Table {
     let rows = facts.servers.iter().map(|server| {
         let seats = &server.seats;
         let limits = [seats.nominal, seats.lower, seats.upper, seats.current].map(seat);
-        [facts.level.clone(), server.name.clone(), server.version.clone()].into_iter().chain(limits).collect()
+        [name(facts), server.name.clone(), server.version.clone()].into_iter().chain(limits).collect()
     });
     Table {
         title: "Seats at the end, by each API server's own metrics",
@@ -97,7 +105,7 @@ fn seats(facts: &ApfFacts) -> Table {
 fn leaks(facts: &ApfFacts) -> Table {
     let rows = facts.leak.iter().map(|leak| {
         vec![
-            facts.level.clone(),
+            name(facts),
             leak.server.clone(),
             format!("{} of {}", leak.admitted_while_held, leak.sent_while_held),
             leak.admitted_after.to_string(),
@@ -126,6 +134,6 @@ fn accounting(facts: &ApfFacts) -> Table {
     Table {
         title: "Clients and API servers",
         columns: &["level", "counted by both", "requests on other levels"],
-        rows: vec![vec![facts.level.clone(), said, others]],
+        rows: vec![vec![name(facts), said, others]],
     }
 }

@@ -3,6 +3,7 @@
 use super::build;
 use super::model::Report;
 use crate::check::{self, Judgement};
+use crate::timeline::boundaries::Boundaries;
 use crate::timeline::marks::Marks;
 use crate::timeline::samples::Lane;
 use crate::timeline::{EvidenceInput, Timeline};
@@ -16,6 +17,8 @@ pub struct Prepared<'a> {
     pub input: &'a EvidenceInput,
     /// Each client's observations, for drawing.
     pub lanes: Vec<Lane>,
+    /// What the journal fixes in time.
+    pub boundaries: Boundaries,
 }
 
 /// Judges the evidence and prepares its report. `journal_head` is the hash of the
@@ -36,7 +39,11 @@ impl<'a> Prepared<'a> {
         timeline: Option<Timeline>,
         journal_head: &str,
     ) -> Self {
-        let (marks, lanes) = timeline.map_or_else(|| (Marks::default(), Vec::new()), |t| (t.marks, t.lanes));
-        Self { report: build::build(input, judgement, &marks, journal_head), input, lanes }
+        let (boundaries, marks, lanes) = match timeline {
+            Some(timeline) => (timeline.boundaries, timeline.marks, timeline.lanes),
+            None => (Boundaries::of(input), Marks::default(), Vec::new()),
+        };
+        let report = build::build(input, judgement, (&boundaries, &marks), journal_head);
+        Self { report, input, lanes, boundaries }
     }
 }

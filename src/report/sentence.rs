@@ -1,6 +1,7 @@
 //! The first-screen sentence: what happened, for somebody who did not take part.
 
 use super::figure;
+use crate::check::apf::facts::{ApfFacts, ApfPhase};
 use crate::check::facts::{ClientFacts, EtcdRestoreFacts};
 use crate::check::{Finding, Judgement, Verdict};
 use crate::journal::entry::RunOutcome;
@@ -21,6 +22,10 @@ pub fn summary(judgement: &Judgement) -> String {
         .etcd_restore
         .first()
         .map_or_else(|| objectives(&judgement.findings), |facts| restore(&judgement.findings, facts));
+    let body = match leaked(judgement) {
+        Some(leaked) => format!("{body} {leaked}"),
+        None => body,
+    };
     match judgement.outcome {
         Some(RunOutcome::Aborted) => format!("The run was ended early and everything was reverted. {body}"),
         Some(RunOutcome::Recovered) => format!("The runner died and the run was closed by recovery. {body}"),
@@ -117,6 +122,25 @@ fn writes_back(findings: &[Finding]) -> String {
         },
         None => "The cluster was restored".to_owned(),
     }
+}
+
+/// A drill that expects a leak passes by it, and who reads "pass" may take the level for a wall.
+fn leaked(judgement: &Judgement) -> Option<String> {
+    let is_closed = |phase: &&ApfPhase| phase.shares == 0 && phase.limit_response == "reject";
+    let through = |facts: &ApfFacts| -> u64 {
+        facts.phases.iter().filter(is_closed).map(|phase| phase.ok - phase.ok_after_restore).sum()
+    };
+    let level = judgement.apf.iter().find(|facts| through(facts) > 0)?;
+    let predicted = level.phases.iter().filter(is_closed).filter_map(|phase| phase.predicted.as_ref());
+    let expected = match predicted.map(|predicted| predicted.holds).min() {
+        Some(true) => ", as was predicted for this version: what is met is the prediction, it does not block",
+        Some(false) | None => "",
+    };
+    Some(format!(
+        "The level `{}` has no shares and executed {} all the same{expected}.",
+        level.level,
+        figure::quantity(through(level), "requests")
+    ))
 }
 
 fn objectives(findings: &[Finding]) -> String {

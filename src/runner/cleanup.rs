@@ -3,6 +3,7 @@
 use super::dispatcher::Journalist;
 use super::preflight;
 use super::undo::{self, Settled};
+use crate::agent::log::EVIDENCE_FILE;
 use crate::agent::protocol::{Request, Response};
 use crate::agent::undo::InjectionId;
 use crate::digest::sha256_hex;
@@ -73,13 +74,12 @@ impl Cleanup<'_> {
         let Some(Ok(bytes)) = cluster.agent_log().map(std::fs::read) else { return Ok(()) };
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let bytes = &bytes[..whole];
-        let file = "agent/agent.jsonl";
-        if write_atomically(&self.dir.path().join(file), bytes).is_err() {
+        if write_atomically(&self.dir.path().join(EVIDENCE_FILE), bytes).is_err() {
             return Ok(());
         }
         let records = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         let anchored = JournalEvent::HistoryAnchored {
-            file: file.to_owned(),
+            file: EVIDENCE_FILE.to_owned(),
             bytes: bytes.len() as u64,
             records,
             sha256: sha256_hex(bytes),

@@ -17,7 +17,7 @@ use crate::evidence::secrets::KnownSecrets;
 use crate::guard::lock::DrillLock;
 use crate::guard::{self, GuardError};
 use crate::history::record::ClientKind;
-use crate::journal::entry::{JournalEvent, Phase, RunOutcome};
+use crate::journal::entry::{DEAD_MAN, JournalEvent, Phase, RunOutcome};
 use crate::journal::writer::JournalWriter;
 use crate::journal::{self, JournalError};
 use crate::plan::{Binding, Plan};
@@ -196,7 +196,8 @@ impl Run {
     async fn preflight(&self, cluster: &Arc<dyn Cluster>, namespace: &str) -> Result<Binding, Cut> {
         self.phase(Phase::Preflight).await?;
         let request = &self.request;
-        preflight::examine(&request.plan, cluster.as_ref(), namespace, &self.journalist).await?;
+        let view = (request.view)(Arc::clone(cluster));
+        preflight::examine(&request.plan, cluster, view.as_ref(), namespace, &self.journalist).await?;
         let mut binding = cluster.binding().await?;
         binding.ledger_namespace = namespace.to_owned();
         let text = serde_json::to_vec_pretty(&binding).map_err(std::io::Error::from);
@@ -433,7 +434,7 @@ async fn renew(
         tick.tick().await;
         let failure = match cluster.agent(&Request::Renew { run: run.clone() }).await {
             Ok(Response::Error { message }) => {
-                interrupt.ask("deadMan");
+                interrupt.ask(DEAD_MAN);
                 Some(message)
             }
             Ok(_) => None,

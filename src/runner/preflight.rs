@@ -1,10 +1,14 @@
-//! Before anything is harmed: is the cluster healthy, and is there a place for the clients?
+//! Before anything is harmed: is the cluster healthy, is what the faults change there, and is there a place for
+//! the clients?
 
 use super::clients::CLIENT_GROUP;
 use super::dispatcher::Journalist;
+use crate::agent::view::ClusterView;
 use crate::client::http::HttpClient;
+use crate::client::live_api::LiveApi;
 use crate::drill::spec::SteadyState;
 use crate::etcd::view::{OBSERVER_USER, refusal};
+use crate::fault::{self, FaultContext, FaultError};
 use crate::journal::JournalError;
 use crate::journal::entry::JournalEvent;
 use crate::plan::Plan;
@@ -13,6 +17,7 @@ use crate::provider::component::Role;
 use crate::provider::{Cluster, ProviderError};
 use hyper::Method;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -33,6 +38,16 @@ pub enum PreflightError {
         /// What was seen.
         detail: String,
     },
+    /// A fault would have no effect on this cluster, or has nothing to change.
+    #[error("step {step} ({kind}) does not fit the cluster: {error}; nothing was changed")]
+    Unfit {
+        /// Index of the step.
+        step: usize,
+        /// Kind of fault.
+        kind: &'static str,
+        /// Why.
+        error: FaultError,
+    },
     /// The place for the clients' objects could not be made.
     #[error("the drill's namespace could not be set up: {0}")]
     Setup(String),
@@ -44,24 +59,40 @@ pub enum PreflightError {
     Journal(#[from] JournalError),
 }
 
-/// Checks every condition of the steady state, journals what was seen, and makes the
-/// drill's namespace as soon as no condition is left that needs none: where nothing
-/// answers, the failing condition says more than a namespace that can't be made.
+/// Checks every condition of the steady state, journals what was seen, has every fault look at what it is going to
+/// change, and makes the drill's namespace as soon as no condition is left that needs none: where nothing answers,
+/// the failing condition says more than a namespace that can't be made.
 ///
 /// # Errors
-/// [`PreflightError::Unhealthy`] for the first condition that does not hold,
-/// [`PreflightError::Setup`] with the server's answer.
+/// [`PreflightError::Unhealthy`] for the first condition that does not hold, [`PreflightError::Unfit`] for the first
+/// fault that refuses the cluster, [`PreflightError::Setup`] with the server's answer.
 pub async fn examine(
     plan: &Plan,
-    cluster: &dyn Cluster,
+    cluster: &Arc<dyn Cluster>,
+    view: &dyn ClusterView,
     namespace: &str,
     journalist: &Journalist,
 ) -> Result<(), PreflightError> {
+    let api = LiveApi::new(Arc::clone(cluster));
+    let cluster = cluster.as_ref();
     let (reading, writing): (Vec<_>, Vec<_>) =
         plan.steady_state.iter().partition(|condition| matches!(condition, SteadyState::ApiReady(_)));
     steady_state(&reading, cluster, namespace, journalist).await?;
+    let control = cluster.control();
+    faults_fit(plan, FaultContext { control: control.as_ref(), view, api: &api }).await?;
     make_namespace(plan, cluster, namespace).await?;
     steady_state(&writing, cluster, namespace, journalist).await
+}
+
+/// A fault looks once more when its step has come; here it refuses before anybody has waited for it.
+async fn faults_fit(plan: &Plan, context: FaultContext<'_>) -> Result<(), PreflightError> {
+    for planned in &plan.steps {
+        let Some(fault) = fault::of(&planned.step) else { continue };
+        if let Err(error) = fault.before(context, &planned.targets).await {
+            return Err(PreflightError::Unfit { step: planned.index, kind: fault.kind(), error });
+        }
+    }
+    Ok(())
 }
 
 async fn steady_state(

@@ -4,7 +4,7 @@ use super::dispatcher::Journalist;
 use crate::agent::protocol::{Held, HeldState, Request, Response};
 use crate::agent::undo::InjectionId;
 use crate::journal::JournalError;
-use crate::journal::entry::JournalEvent;
+use crate::journal::entry::{DEAD_MAN, JournalEvent};
 use crate::provider::Cluster;
 
 /// How settling what is owed went.
@@ -86,7 +86,7 @@ pub async fn settle_one(
             journalist.record(JournalEvent::Discharged { injection: id(), reason }).await?;
             return Ok(None);
         }
-        HeldState::Undone { by_lapse: true } => "deadMan",
+        HeldState::Undone { by_lapse: true } => DEAD_MAN,
         _ => cause,
     };
     let started =

@@ -3,9 +3,11 @@
 //! A journal that was cut short gives fewer boundaries; what is missing is said
 //! in [`Boundaries::missing`], never guessed.
 
-use crate::agent::undo::InjectionId;
+use super::EvidenceInput;
+use crate::agent::log::{EVIDENCE_FILE, LogEntry, LogEvent, Stamp};
+use crate::agent::undo::{InjectionId, OnLapse};
 use crate::clock::{BootId, MonoNs, WallTime};
-use crate::journal::entry::{Entry, Fact, JournalEvent, Phase, RunOutcome};
+use crate::journal::entry::{DEAD_MAN, Entry, Fact, JournalEvent, Phase, RunOutcome};
 use crate::provider::component::{ComponentId, StopMethod};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +23,7 @@ pub struct Moment {
     /// Boot of `mono_ns`.
     #[serde(skip)]
     pub boot: BootId,
-    /// The line, as `journal.jsonl#17` (counted from 1).
+    /// The line, as `journal.jsonl#17` or `agent/agent.jsonl#3` (counted from 1).
     pub line: String,
 }
 
@@ -34,6 +36,40 @@ impl Moment {
             line: format!("journal.jsonl#{}", index + 1),
         }
     }
+
+    fn of_agent(stamp: &Stamp, index: usize) -> Self {
+        Self {
+            at: stamp.at.clone(),
+            mono_ns: stamp.mono_ns,
+            boot: stamp.boot.clone(),
+            line: format!("{EVIDENCE_FILE}#{}", index + 1),
+        }
+    }
+}
+
+/// How far an undo came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum UndoCourse {
+    /// The journal does not say how it ended.
+    Begun {
+        /// Revert, hold or roll forward.
+        mode: OnLapse,
+        /// Why.
+        cause: String,
+    },
+    /// Carried out, and verified by the agent.
+    Done {
+        /// Revert, hold or roll forward.
+        mode: OnLapse,
+        /// Why.
+        cause: String,
+    },
+    /// Something is left faulted.
+    Failed {
+        /// Why.
+        reason: String,
+    },
 }
 
 /// One injection from its arming to its verified end.
@@ -66,8 +102,65 @@ pub struct FaultSpan {
     pub end_verified: Option<Moment>,
     /// What it saw.
     pub end_observation: Option<String>,
-    /// Why the undo failed, where it did.
-    pub undo_failed: Option<String>,
+    /// The undo that holds since it was amended, and why.
+    pub amended: Option<(OnLapse, String)>,
+    /// The last undo that was begun.
+    pub undo: Option<UndoCourse>,
+}
+
+impl FaultSpan {
+    fn of(injection: &InjectionId) -> Self {
+        Self {
+            injection: injection.clone(),
+            kind: String::new(),
+            targets: Vec::new(),
+            stop_method: None,
+            armed: None,
+            injecting: None,
+            injected: None,
+            verified: None,
+            observation: None,
+            ended: None,
+            ended_by: None,
+            end_verified: None,
+            end_observation: None,
+            amended: None,
+            undo: None,
+        }
+    }
+
+    fn undone(&mut self, moment: Moment) {
+        let Some(UndoCourse::Begun { mode, cause }) = self.undo.take() else { return };
+        if self.ended.is_none() {
+            let by_step = cause.starts_with("step ");
+            self.ended_by = Some(if by_step { cause.clone() } else { format!("undo ({cause})") });
+            self.ended = Some(moment.clone());
+            self.end_verified = Some(moment);
+            self.end_observation = Some("the agent looked when it had carried out the undo".to_owned());
+        }
+        self.undo = Some(UndoCourse::Done { mode, cause });
+    }
+
+    /// The agent carries an undo out again when it is asked to. One that it had carried out by itself was the end
+    /// already, unless something may have been injected after it.
+    fn end_by_dead_man(&mut self, run: &str, log: &[LogEntry]) {
+        let by_itself = matches!(&self.undo, Some(UndoCourse::Done { cause, .. }) if cause == DEAD_MAN);
+        let (true, Some(injected)) = (by_itself, &self.injected) else { return };
+        let is_own = |owner: &str, injection: &InjectionId| owner == run && *injection == self.injection;
+        let begun = log.iter().find(|entry| {
+            matches!(&entry.event, LogEvent::Undoing { run, injection, by_lapse: true } if is_own(run, injection))
+        });
+        let Some(begun) = begun.map(|entry| &entry.stamp) else { return };
+        let done = log.iter().enumerate().find(|(_, entry)| {
+            matches!(&entry.event, LogEvent::Undone { run, injection } if is_own(run, injection))
+        });
+        let Some((index, done)) = done else { return };
+        if begun.boot != injected.boot || begun.mono_ns < injected.mono_ns {
+            return;
+        }
+        self.ended = Some(Moment::of_agent(&done.stamp, index));
+        self.end_verified.clone_from(&self.ended);
+    }
 }
 
 /// A snapshot, as the step that took it established.
@@ -153,9 +246,13 @@ pub struct Boundaries {
 }
 
 impl Boundaries {
-    /// Reads the journal from its first to its last entry.
+    /// Reads the journal from its first to its last entry, and when the agent acted by itself.
     #[must_use]
-    pub fn of(journal: &[Entry]) -> Self {
+    pub fn of(input: &EvidenceInput) -> Self {
+        Self::of_logs(&input.journal, &input.agent)
+    }
+
+    fn of_logs(journal: &[Entry], agent: &[LogEntry]) -> Self {
         let mut all = Self {
             boot: journal
                 .iter()
@@ -169,6 +266,13 @@ impl Boundaries {
                 all.last = all.last.max(Some(entry.mono_ns));
             }
             all.read(entry, Moment::of(entry, index));
+        }
+        let run = journal.iter().find_map(|entry| match &entry.event {
+            JournalEvent::RunOpened { run, .. } => Some(run.as_str()),
+            _ => None,
+        });
+        for span in &mut all.faults {
+            span.end_by_dead_man(run.unwrap_or_default(), agent);
         }
         all.name_what_is_missing();
         all
@@ -260,22 +364,15 @@ impl Boundaries {
                 span.end_verified = Some(moment);
                 span.end_observation = Some(observation.clone());
             }
-            JournalEvent::UndoStarted { injection, cause, .. } => {
-                let span = self.span(injection);
-                if span.ended.is_none() {
-                    let by_step = cause.starts_with("step ");
-                    span.ended_by = Some(if by_step { cause.clone() } else { format!("undo ({cause})") });
-                }
+            JournalEvent::UndoAmended { undo, reason } => {
+                self.span(&undo.injection).amended = Some((undo.on_lapse, reason.clone()));
             }
-            JournalEvent::UndoFinished { injection } => {
-                let span = self.span(injection);
-                if span.ended.is_none() {
-                    span.ended = Some(moment.clone());
-                    span.end_verified = Some(moment);
-                }
+            JournalEvent::UndoStarted { injection, mode, cause } => {
+                self.span(injection).undo = Some(UndoCourse::Begun { mode: *mode, cause: cause.clone() });
             }
+            JournalEvent::UndoFinished { injection } => self.span(injection).undone(moment),
             JournalEvent::UndoFailed { injection, reason } => {
-                self.span(injection).undo_failed = Some(reason.clone());
+                self.span(injection).undo = Some(UndoCourse::Failed { reason: reason.clone() });
             }
             _ => {}
         }
@@ -283,22 +380,7 @@ impl Boundaries {
 
     fn span(&mut self, injection: &InjectionId) -> &mut FaultSpan {
         let index = self.faults.iter().position(|f| &f.injection == injection).unwrap_or_else(|| {
-            self.faults.push(FaultSpan {
-                injection: injection.clone(),
-                kind: String::new(),
-                targets: Vec::new(),
-                stop_method: None,
-                armed: None,
-                injecting: None,
-                injected: None,
-                verified: None,
-                observation: None,
-                ended: None,
-                ended_by: None,
-                end_verified: None,
-                end_observation: None,
-                undo_failed: None,
-            });
+            self.faults.push(FaultSpan::of(injection));
             self.faults.len() - 1
         });
         &mut self.faults[index]
@@ -380,4 +462,79 @@ pub fn wall_of(journal: &[Entry], boot: &BootId, instant: MonoNs) -> Option<Wall
     let offset = i128::from(instant.0) - i128::from(entry.mono_ns.0);
     let wall = jiff::Timestamp::from_nanosecond(base.as_nanosecond() + offset).ok()?;
     Some(WallTime(format!("{wall:.6}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INJECTION: &str = "2-apfLevel";
+
+    fn id() -> InjectionId {
+        InjectionId(INJECTION.to_owned())
+    }
+
+    fn stamp(second: u64) -> Stamp {
+        Stamp {
+            at: WallTime(format!("2026-11-30T00:00:{second:02}Z")),
+            mono_ns: MonoNs(second * 1_000_000_000),
+            boot: BootId("boot".to_owned()),
+        }
+    }
+
+    /// A run whose runner was gone from the injection at 2 s until somebody recovered it at 50 s.
+    fn journal(injected_at: u64, cause: &str) -> Vec<Entry> {
+        let opened = JournalEvent::RunOpened {
+            format_version: "1.0".to_owned(),
+            run: "r".to_owned(),
+            drill: "d".to_owned(),
+            drill_digest: String::new(),
+            plan_digest: String::new(),
+            tool: String::new(),
+            operator: String::new(),
+        };
+        let begun =
+            JournalEvent::UndoStarted { injection: id(), mode: OnLapse::Revert, cause: cause.to_owned() };
+        let events = [
+            (0, opened),
+            (injected_at, JournalEvent::Injected { injection: id() }),
+            (50, begun),
+            (51, JournalEvent::UndoFinished { injection: id() }),
+        ];
+        let entry = |(second, event): (u64, JournalEvent)| {
+            let Stamp { at, mono_ns, boot } = stamp(second);
+            Entry { prev: String::new(), seq: 0, at, mono_ns, boot, event }
+        };
+        events.map(entry).into()
+    }
+
+    /// The dead-man acts from 20 s to 21 s, and once more when it is asked to.
+    fn log(run: &str) -> Vec<LogEntry> {
+        let undoing = |by_lapse| LogEvent::Undoing { run: run.to_owned(), injection: id(), by_lapse };
+        let undone = || LogEvent::Undone { run: run.to_owned(), injection: id() };
+        [(20, undoing(true)), (21, undone()), (50, undoing(false)), (51, undone())]
+            .map(|(second, event)| LogEntry { prev: String::new(), seq: 0, stamp: stamp(second), event })
+            .into()
+    }
+
+    fn end(journal: &[Entry], log: &[LogEntry]) -> (u64, String) {
+        let span = Boundaries::of_logs(journal, log).faults.remove(0);
+        assert_eq!(span.ended, span.end_verified);
+        let ended = span.ended.unwrap();
+        (ended.mono_ns.0 / 1_000_000_000, ended.line)
+    }
+
+    #[test]
+    fn a_fault_that_the_dead_man_undid_ended_when_its_log_says_so() {
+        assert_eq!(end(&journal(2, DEAD_MAN), &log("r")), (21, "agent/agent.jsonl#2".to_owned()));
+    }
+
+    #[test]
+    fn it_did_not_end_then_when_something_was_injected_later_or_somebody_else_undid_it() {
+        let asked = (51, "journal.jsonl#4".to_owned());
+        assert_eq!(end(&journal(20, "recover"), &log("r")), asked, "nobody lapsed");
+        assert_eq!(end(&journal(22, DEAD_MAN), &log("r")), asked, "injected after the dead-man had acted");
+        assert_eq!(end(&journal(2, DEAD_MAN), &log("other")), asked, "another run's");
+        assert_eq!(end(&journal(2, DEAD_MAN), &[]), asked, "no log");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::clients::ClientLog;
 use super::samples::Lane;
-use super::sustained::{After, Recovery, State, first_sustained};
+use super::sustained::{After, Recovery, Sample, State, first_sustained};
 use super::{Mark, Marked, Restored, Timeline};
 use crate::clock::MonoNs;
 use crate::history::record::{ClientKind, Event};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// The instant of the fault.
 pub const FAULT: &str = "fault";
-/// The first failed sample of any client after it.
+/// The first failed sample after it, of any client that was well off before.
 pub const DETECTED: &str = "detected";
 /// The restore command was given.
 pub const RESTORE_COMMAND: &str = "restoreCommand";
@@ -162,10 +162,7 @@ fn restore_command(timeline: &Timeline) -> Marked {
 fn detected(lanes: &[Lane], fault: &Mark) -> Marked {
     lanes
         .iter()
-        .flat_map(|lane| &lane.samples)
-        .filter(|s| {
-            s.call >= fault.lower && matches!(s.state, State::Bad(_) | State::Wrong(_) | State::Unknown(_))
-        })
+        .flat_map(|lane| failures_since(lane, fault.lower))
         .min_by_key(|s| (s.ret, s.call))
         .map(|s| Mark {
             name: DETECTED.to_owned(),
@@ -174,6 +171,14 @@ fn detected(lanes: &[Lane], fault: &Mark) -> Marked {
             source: s.line.clone().unwrap_or_default(),
         })
         .ok_or_else(|| "no client noticed anything".to_owned())
+}
+
+/// Failed samples since `begin`. A client that was failing before says nothing of it until it has been well again.
+fn failures_since(lane: &Lane, begin: MonoNs) -> impl Iterator<Item = &Sample> {
+    let fails = |sample: &Sample| matches!(sample.state, State::Bad(_) | State::Wrong(_) | State::Unknown(_));
+    let (before, since) = lane.samples.split_at(lane.samples.partition_point(|s| s.call < begin));
+    let failed_before = before.iter().rfind(|s| fails(s) || s.state.is_good()).is_some_and(fails);
+    since.iter().skip_while(move |s| failed_before && !s.state.is_good()).filter(move |s| fails(s))
 }
 
 fn recovery(name: &str, lane: &Lane, timeline: &Timeline, fault: &Mark, plan: &Plan) -> Recovery {
@@ -299,4 +304,52 @@ fn passed(restored: &Restored) -> Marked {
         .passed(head, restored.since)
         .ok_or_else(|| format!("the restored timeline was not seen to pass revision {head}"))?;
     Ok(Mark { name: REVISION_PASSED.to_owned(), lower, upper, source: "etcd's own revision".to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane(client: &str, samples: &[(u64, u64, State)]) -> Lane {
+        let sample = |(call, ret, state): &(u64, u64, State)| Sample {
+            call: MonoNs(*call),
+            ret: MonoNs(*ret),
+            state: state.clone(),
+            line: Some(format!("{client}#{call}")),
+        };
+        let samples = samples.iter().map(sample).collect();
+        Lane { client: client.to_owned(), kind: ClientKind::GetReader, samples }
+    }
+
+    fn bad() -> State {
+        State::Bad("refused".to_owned())
+    }
+
+    fn detected_by(lanes: &[Lane]) -> Result<String, String> {
+        let fault =
+            Mark { name: FAULT.to_owned(), lower: MonoNs(100), upper: MonoNs(110), source: String::new() };
+        detected(lanes, &fault).map(|mark| mark.source)
+    }
+
+    #[test]
+    fn a_client_that_failed_before_the_fault_does_not_detect_it_until_it_was_well_again() {
+        let well = lane("well", &[(90, 91, State::Good), (130, 131, bad())]);
+        let ill = lane("ill", &[(80, 81, State::Good), (90, 91, bad()), (101, 102, bad())]);
+        assert_eq!(detected_by(&[ill.clone(), well.clone()]), Ok("well#130".to_owned()));
+        assert!(detected_by(&[ill]).is_err());
+        let healed = lane("healed", &[(90, 91, bad()), (101, 102, State::Good), (104, 105, bad())]);
+        assert_eq!(detected_by(&[healed, well]), Ok("healed#104".to_owned()));
+    }
+
+    #[test]
+    fn who_gives_up_first_detects_it_whoever_asked_first() {
+        let slow = lane("slow", &[(101, 200, State::Unknown("timeout".to_owned())), (102, 103, bad())]);
+        assert_eq!(detected_by(&[slow]), Ok("slow#102".to_owned()));
+        let gap = lane("gap", &[(95, 99, State::Unobserved("gap".to_owned())), (120, 121, bad())]);
+        assert_eq!(
+            detected_by(&[gap]),
+            Ok("gap#120".to_owned()),
+            "a client that did not look was not failing"
+        );
+    }
 }

@@ -14,6 +14,7 @@ pub mod truth;
 pub mod views;
 pub mod writes;
 
+use crate::agent::log::LogEntry;
 use crate::clock::MonoNs;
 use crate::history::record::Record;
 use crate::journal::entry::Entry;
@@ -37,6 +38,8 @@ pub struct EvidenceInput {
     pub journal: Vec<Entry>,
     /// What each client saw, by client name.
     pub histories: BTreeMap<String, Vec<Record>>,
+    /// What the agent wrote down; empty where its log did not come into the evidence.
+    pub agent: Vec<LogEntry>,
 }
 
 /// A named instant with its uncertainty.
@@ -140,7 +143,7 @@ impl Timeline {
     /// The timeline of the evidence.
     #[must_use]
     pub fn of(input: &EvidenceInput) -> Self {
-        let boundaries = Boundaries::of(&input.journal);
+        let boundaries = Boundaries::of(input);
         let logs = ClientLog::all(input, boundaries.boot.as_ref());
         let writes = writes(&logs);
         let restored = restored(&boundaries, &logs, &writes);

@@ -176,7 +176,13 @@ impl World {
         histories.insert("watch".to_owned(), self.watcher(ClientKind::Watcher, self.watch));
         histories.insert("raw".to_owned(), self.watcher(ClientKind::EtcdWatcher, self.etcd_watch));
         histories.insert("truth".to_owned(), self.truth());
-        EvidenceInput { plan: self.plan(), binding: None, journal: self.journal(), histories }
+        EvidenceInput {
+            plan: self.plan(),
+            binding: None,
+            journal: self.journal(),
+            histories,
+            agent: Vec::new(),
+        }
     }
 
     pub fn end(&self) -> u64 {

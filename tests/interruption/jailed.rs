@@ -85,6 +85,9 @@ fn without_anybody(site: &Site, drill: &str, before: &Objects) {
     });
     assert_eq!(flow_control(site), *before);
     site.recover(&run, 2);
+    let adopted = run.journal().iter().find(|e| name(e) == "runAdopted").unwrap().mono_ns;
+    let ended = run.report()["faults"][0]["ended"]["monoNs"].as_u64().unwrap();
+    assert!(ended < adopted.0, "the fault ended when the dead-man had undone it, not when somebody asked");
     site.lap("ended by the dead-man");
 }
 
@@ -147,19 +150,34 @@ fn a_server_without_flow_control_is_refused_before_anything_is_made() {
     Ran::of(site.lab.command(up).env("QUAKEPROOF_BIN_DIR", &dir)).succeeded();
     let before = flow_control(&site);
     let mut run = start(&site, "jailed.yaml", "off", "");
-    run.ended_with(2);
-    let journal = run.journal();
-    let reasons: Vec<&String> = journal
-        .iter()
-        .filter_map(|entry| match &entry.event {
-            JournalEvent::StepFailed { reason, .. } => Some(reason),
-            _ => None,
-        })
-        .collect();
-    assert!(reasons.len() == 1 && reasons[0].contains("API Priority and Fairness is off"), "{reasons:?}");
-    assert!(!journal.iter().any(|entry| name(entry) == "undoArmed"), "nothing was made");
+    refused(&mut run, "API Priority and Fairness is off");
     assert_eq!(flow_control(&site), before);
     site.verify(&run);
+}
+
+/// Found before any client has started, and not by the step that would change it.
+#[test]
+fn a_level_that_is_not_there_is_refused_before_anything_is_made() {
+    let site = Site::standing();
+    let drill = fs::read_to_string("tests/data/interruption/starved.yaml").unwrap();
+    let file = site.lab.root().join("ghost.yaml");
+    fs::write(&file, drill.replace("workload-low", "ghost")).unwrap();
+    let mut run = start(&site, file.to_str().unwrap(), "ghost", "");
+    refused(&mut run, "step 0 (apfLevel) does not fit the cluster");
+    site.verify(&run);
+}
+
+/// By preflight, which names a reason.
+fn refused(run: &mut Run, because: &str) {
+    run.ended_with(5);
+    let journal = run.journal();
+    let reason = journal.iter().find_map(|entry| match &entry.event {
+        JournalEvent::RunClosed { reason, .. } => reason.clone(),
+        _ => None,
+    });
+    assert!(reason.as_ref().is_some_and(|reason| reason.contains(because)), "{reason:?}");
+    let begun = ["undoArmed", "stepStarted"].map(String::from);
+    assert!(!journal.iter().any(|entry| begun.contains(&name(entry))), "nothing was made");
 }
 
 /// The pinned binaries, with an API server that is told not to have flow control.

@@ -66,8 +66,13 @@ fn etcd() -> ComponentId {
 
 /// A failed drill: nothing is restarted, no bump.
 pub fn restore_without_bump() -> Case {
-    let input =
-        EvidenceInput { plan: plan(), binding: Some(binding()), journal: journal(), histories: histories() };
+    let input = EvidenceInput {
+        plan: plan(),
+        binding: Some(binding()),
+        journal: journal(),
+        histories: histories(),
+        agent: Vec::new(),
+    };
     Case {
         timeline: timeline(&input),
         input,

@@ -22,6 +22,9 @@ pub struct ApfFacts {
     pub cluster: String,
     /// Name of the level in the drill.
     pub level: String,
+    /// The level of the cluster that it changes; absent: it is the drill's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub existing: Option<String>,
     /// Name of the schema that sends clients to it, in the cluster.
     pub flow_schema: String,
     /// Each API server, as its own metrics have the level at the last reading.
@@ -221,6 +224,7 @@ fn of_level(judge: &Judge, level: &ApfLevel) -> ApfFacts {
     ApfFacts {
         cluster: input.plan.cluster.name.clone(),
         level: level.name.clone(),
+        existing: level.existing.as_ref().map(|existing| existing.level.clone()),
         flow_schema: level.own_name(run_id(input)),
         servers: servers(judge, level),
         phases: own.iter().map(|log| phase(judge, level, log, &levels)).collect(),

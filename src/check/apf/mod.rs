@@ -9,6 +9,7 @@ pub mod lease;
 pub mod requests;
 pub mod retries;
 mod servers;
+pub mod success;
 pub mod watch;
 
 use super::coverage::cut_short;

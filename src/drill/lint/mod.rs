@@ -104,6 +104,7 @@ pub(crate) fn objective_key(objective: &Objective) -> &'static str {
         Objective::WatchDelivers(_) => "watchDelivers",
         Objective::LosesLease(_) => "losesLease",
         Objective::Latency(_) => "latency",
+        Objective::SuccessRate(_) => "successRate",
         Objective::RetriesHide(_) => "retriesHide",
     }
 }
@@ -120,6 +121,7 @@ pub(crate) fn objective_name(objective: &Objective) -> &str {
         Objective::WatchDelivers(o) => &o.name,
         Objective::LosesLease(o) => &o.name,
         Objective::Latency(o) => &o.name,
+        Objective::SuccessRate(o) => &o.name,
         Objective::RetriesHide(o) => &o.name,
     }
 }

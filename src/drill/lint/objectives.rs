@@ -48,11 +48,14 @@ pub(super) fn check(lint: &mut Lint<'_>) {
                     lint.error(&path, title, "begin it by a `load` step while its level has no shares");
                 }
             }
-            Objective::Latency(o) => {
-                let path = objective_path(i, objective, "client");
-                let client = std::slice::from_ref(&o.client);
-                loads(lint, &path, client, is_load);
-                begun(lint, &path, client);
+            Objective::Latency(o) => load_of(lint, i, objective, &o.client),
+            Objective::SuccessRate(o) => {
+                load_of(lint, i, objective, &o.client);
+                if o.at_least.is_some() == o.at_most.is_some() {
+                    let title = "a `successRate` has one limit";
+                    let help = "write `atLeast: 99.9%` or `atMost: 1%`; two limits are two objectives";
+                    lint.error(&objective_path(i, objective, "client"), title, help);
+                }
             }
         }
     }
@@ -62,6 +65,14 @@ pub(super) fn check(lint: &mut Lint<'_>) {
             lint.error(&client_path(i, client, "name"), title, WRITER);
         }
     }
+}
+
+/// A load that some step begins.
+fn load_of(lint: &mut Lint<'_>, i: usize, objective: &Objective, client: &String) {
+    let path = objective_path(i, objective, "client");
+    let client = std::slice::from_ref(client);
+    loads(lint, &path, client, is_load);
+    begun(lint, &path, client);
 }
 
 const WRITER: &str = "add a client, as `- ledgerWriter: {name: orders, rate: 50/s}`";

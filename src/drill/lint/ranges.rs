@@ -207,7 +207,7 @@ fn objectives(lint: &mut Lint<'_>) {
                 span(lint, &objective_path(i, objective, "settle"), o.settle, (Span::millis(0), WAIT.1));
                 span(lint, &objective_path(i, objective, "maxLag"), o.max_lag, (Span::millis(100), WAIT.1));
             }
-            Objective::NoTwoLeaders(_) | Objective::RetriesHide(_) => {}
+            Objective::NoTwoLeaders(_) | Objective::RetriesHide(_) | Objective::SuccessRate(_) => {}
             Objective::WatchDelivers(o) => {
                 let path = objective_path(i, objective, "within");
                 span(lint, &path, o.within, (Span::millis(1), Span::secs(60)));

@@ -1,6 +1,6 @@
 //! A level that was there before: read, changed, and seen to be as it was.
 
-use super::{LEVELS, ask};
+use super::{LEVELS, SCHEMAS, ask};
 use crate::agent::api::ApiAccess;
 use crate::agent::objects::{RUN_LABEL, as_written};
 use crate::fault::{FaultError, Injection};
@@ -53,6 +53,23 @@ pub(super) async fn change(
 
 fn can_be_changed(path: &str) -> String {
     format!("{path} can be changed")
+}
+
+/// Whom the change hits: the schemas that lead to a level.
+pub(super) async fn led_there(
+    api: &dyn ApiAccess,
+    servers: &[ComponentId],
+    level: &str,
+) -> Result<String, FaultError> {
+    let expected = format!("it can be told who is led to {level}");
+    let listed = ask::any(api, servers, (Method::GET, SCHEMAS, None), &expected).await?.json();
+    let schemas = listed["items"].as_array().into_iter().flatten();
+    let leading = schemas.filter(|schema| schema["spec"]["priorityLevelConfiguration"]["name"] == level);
+    let names: Vec<&str> = leading.filter_map(|schema| schema["metadata"]["name"].as_str()).collect();
+    Ok(match names.as_slice() {
+        [] => format!("no schema leads to {level}"),
+        names => format!("led to {level} by these schemas: {}", names.join(", ")),
+    })
 }
 
 /// Whether the level is the same object with the same spec, annotations and labels on every API server.

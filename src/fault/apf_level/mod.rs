@@ -210,6 +210,9 @@ impl ApfLevel {
         for server in injection.targets {
             seen.push(limits_in_force(context.api, server, &name).await?);
         }
+        if self.existing.is_some() {
+            seen.push(existing::led_there(context.api, injection.targets, &name).await?);
+        }
         Ok(seen.join("; "))
     }
 

@@ -128,7 +128,7 @@ fn figure_or(value: Option<u64>, reason: Option<&String>) -> String {
 
 /// Builds the page.
 pub(in crate::report) fn page(prepared: &Prepared<'_>) -> Page {
-    let Prepared { report, input, lanes } = prepared;
+    let Prepared { report, input, lanes, boundaries } = prepared;
     let lanes = timeline::drawn(lanes);
     let zero = timeline::zero(report, &lanes);
     let rungs = ladder::rungs(report);
@@ -144,7 +144,10 @@ pub(in crate::report) fn page(prepared: &Prepared<'_>) -> Page {
         facts: first_screen(report),
         overrides: report.run.overrides.iter().map(|(k, v)| clean(&format!("{k}={v}"))).collect(),
         objectives: objectives(report),
-        drawings: drawings(report, &lanes, zero).into_iter().chain(arrivals(input, zero)).collect(),
+        drawings: drawings(report, &lanes, zero)
+            .into_iter()
+            .chain(arrivals(input, boundaries, zero))
+            .collect(),
         // Without capabilities that could come back their marks say nothing.
         unreached: if rungs.is_empty() { Vec::new() } else { unreached(report) },
         marks: marks(report, zero),
@@ -289,8 +292,8 @@ fn drawings(report: &Report, lanes: &[timeline::DrawnLane], zero: u64) -> Vec<Dr
 }
 
 /// Loads have a drawing of their own: a lane shows one state at a time, a load has many requests out.
-fn arrivals(input: &EvidenceInput, zero: u64) -> Option<DrawingView> {
-    let logs = ClientLog::all(input, Boundaries::of(&input.journal).boot.as_ref());
+fn arrivals(input: &EvidenceInput, boundaries: &Boundaries, zero: u64) -> Option<DrawingView> {
+    let logs = ClientLog::all(input, boundaries.boot.as_ref());
     let (loads, queues) = (arrivals::loads(input, &logs), queue_fills(input, &logs));
     let svg = arrivals::draw(&loads, &queues, arrivals::window(&loads)?, zero);
     let note = match queues.as_slice() {
