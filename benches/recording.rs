@@ -10,7 +10,7 @@ use quakeproof::client::context::ClientContext;
 use quakeproof::client::ledger::Ledger;
 use quakeproof::client::load::gate;
 use quakeproof::client::load_request::get;
-use quakeproof::client::spec::{Load, LoadProtocol, LoadRequest};
+use quakeproof::client::load_spec::{Load, LoadProtocol, LoadRequest};
 use quakeproof::clock::{Clock, SystemClock};
 use quakeproof::drill::spec::Client;
 use quakeproof::history::record::ClientKind;

@@ -11,14 +11,15 @@ mod scripted;
 use bare_cluster::{API_SERVER, BareCluster, ETCD, Pki, eventually};
 use hyper::Method;
 use quakeproof::agent::view::{ClusterView as _, Look};
+use quakeproof::client::cas_updater::CasUpdater;
 use quakeproof::client::context::{ClientContext, ClientSignal, Sample};
 use quakeproof::client::failure::FailureClass;
 use quakeproof::client::http::{HttpClient, HttpFailure};
 use quakeproof::client::ledger::Ledger;
+use quakeproof::client::ledger_writer::LedgerWriter;
 use quakeproof::client::ledger_writer::MAX_OUT;
-use quakeproof::client::spec::{
-    CasUpdater, InitialState, LedgerWriter, ListReader, ListResourceVersion, Watcher,
-};
+use quakeproof::client::list_reader::{ListReader, ListResourceVersion};
+use quakeproof::client::watcher::{InitialState, Watcher};
 use quakeproof::clock::{Clock, MonoNs, SystemClock};
 use quakeproof::drill::spec::Client;
 use quakeproof::drill::values::{Rate, Span};

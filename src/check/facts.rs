@@ -1,15 +1,13 @@
 //! `facts.etcdRestore[]` of the report: figures, each from recorded histories.
 //! Unknown is `null` with a reason beside it; 0 means measured as none.
 
-use super::Judge;
 use super::consumers::{ConsumerFacts, consumer_facts};
 use super::leaders::{LeaderFacts, leader_facts};
 use super::leases::{LeaseFacts, lease_facts};
 use super::ledger::LedgerAccount;
-use super::lost_timeline::all_seen;
-use super::objectives::NoClientOnLostTimeline;
-use super::revisions;
+use super::lost_timeline::{NoClientOnLostTimeline, all_seen};
 use super::seen::{ObservedView, Seen, SeenInPhase, is_judged};
+use super::{Judge, revisions};
 use crate::clock::{MonoNs, WallTime};
 use crate::drill::spec::Objective;
 use crate::history::record::{ClientKind, ENDED_AS_ASKED, Event, Op, Outcome};

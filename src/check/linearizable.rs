@@ -4,10 +4,71 @@
 use super::consistency::Consistency;
 use super::consistency::violation::Violation;
 use super::coverage::{cut_short, too_little};
-use super::objectives::Linearizable;
 use super::{Finding, Judge, Verdict};
+use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::drill::lint::{Lint, Place};
 use crate::history::record::ClientKind;
-use crate::plan::PlannedObjective;
+use crate::plan::{PlannedObjective, predict};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What clients were answered fits one order of writes, on either side of a restore.
+///
+/// Writes and quorum reads are linearizable, and their revisions agree with the order in real time. A list or
+/// range is the state at its revision; the outcome of a conditional write fits the state that it met. After a
+/// restore the same holds from the snapshot's state on, so a value that the restore lost is not read again. No
+/// client is shown a revision that goes back. A watch delivers every event once and in order, also when it lives
+/// through a restore.
+///
+/// Writes that a restore loses don't count against it, see `rpo`. What caches show
+/// in LISTs after a restore is judged by `noClientOnLostTimeline`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Linearizable {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Most states that are explored for objects whose order revisions leave open,
+    /// 1 to 100,000,000. When it is used up, the objective is inconclusive.
+    #[schemars(range(min = 1, max = 100_000_000))]
+    pub budget: u64,
+}
+
+impl Default for Linearizable {
+    fn default() -> Self {
+        Self { name: "linearizable".to_owned(), budget: 1_000_000 }
+    }
+}
+
+/// States that a search explores: the most takes minutes.
+const STATES: (u64, u64) = (1, 100_000_000);
+
+impl ObjectiveKind for Linearizable {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        let (least, most) = STATES;
+        if !(least..=most).contains(&self.budget) {
+            let title = format!("`budget: {}` is out of range", self.budget);
+            lint.error(&at.key("budget"), title, format!("write {least} to {most} explored states"));
+        }
+        let title = "without a `ledgerWriter` there is no order of writes that answers could fit";
+        lint.needs_writer(&at.key("name"), title);
+    }
+
+    fn rests_on_truth(&self) -> bool {
+        true
+    }
+
+    fn predicted(&self, foreseen: &Foreseen<'_>) -> Option<String> {
+        predict::linearizable(foreseen.drill)
+    }
+
+    fn check(&self, judge: &Judge, planned: &PlannedObjective) -> Finding {
+        check(judge, planned, self)
+    }
+}
 
 /// Clients whose evidence the objective rests on.
 const RESTS_ON: [ClientKind; 8] = [
@@ -25,9 +86,8 @@ const RESTS_ON: [ClientKind; 8] = [
 const QUOTED: usize = 5;
 
 /// Judges it.
-#[must_use]
-pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &Linearizable) -> Finding {
-    let mut finding = judge.finding(planned, "linearizable");
+fn check(judge: &Judge, planned: &PlannedObjective, objective: &Linearizable) -> Finding {
+    let mut finding = judge.finding(planned);
     (finding.unit, finding.target) = ("violations".to_owned(), Some(0));
     let checked = match Consistency::of(judge, objective.budget) {
         Ok(checked) => checked,

@@ -8,10 +8,80 @@ use super::facts::on_lost_state;
 use super::seen::{ObservedView, Seen, accepted_on_lost_state, is_judged, seen};
 use super::window::{Phase, Windows};
 use super::{Finding, Judge, Verdict};
-use crate::check::objectives::NoClientOnLostTimeline;
+use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::drill::lint::{Lint, Place, WAIT};
+use crate::drill::spec::{Client, Step};
+use crate::drill::values::Span;
 use crate::history::record::ClientKind;
-use crate::plan::PlannedObjective;
+use crate::plan::{PlannedObjective, predict};
+use crate::step::bump::Bump;
+use crate::step::observe::Until;
 use crate::timeline::gets::Right;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// No client's view differs from etcd's own state at the same revision, neither
+/// before nor after the new timeline has passed the old revision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct NoClientOnLostTimeline {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time after the restore in which clients may still be converging.
+    pub settle: Span,
+    /// A view older than this, while writes were acknowledged, is stale.
+    pub max_lag: Span,
+}
+
+impl Default for NoClientOnLostTimeline {
+    fn default() -> Self {
+        Self { name: "no-client-on-lost-timeline".to_owned(), settle: Span::secs(3), max_lag: Span::secs(5) }
+    }
+}
+
+impl ObjectiveKind for NoClientOnLostTimeline {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        lint.span(&at.key("settle"), self.settle, (Span::millis(0), WAIT.1));
+        lint.span(&at.key("maxLag"), self.max_lag, (Span::millis(100), WAIT.1));
+        let path = at.key("name");
+        lint.needs_writer(&path, "without a `ledgerWriter` there is nothing that a client could miss");
+        let views = |c: &Client| {
+            matches!(
+                c,
+                Client::ListReader(_) | Client::Watcher(_) | Client::EtcdWatcher(_) | Client::Reflector(_)
+            )
+        };
+        if !lint.has(views) {
+            let title = "no client has a view that could be held against etcd";
+            lint.error(&path, title, "add a `listReader`, `watcher` or `etcdWatcher`");
+        }
+        let passes = |s: &Step| matches!(s, Step::Observe(o) if o.until == Until::RevisionPassedLost);
+        if !lint.has_step(passes) {
+            let title =
+                "the phase after the old revision was passed would not be observed; both phases are judged";
+            let help = "add `- observe: {until: revisionPassedLost, atMost: 60s}` after `restoreSnapshot`";
+            lint.error(&path, title, help);
+        }
+        settling(lint, at, self);
+    }
+
+    fn rests_on_truth(&self) -> bool {
+        true
+    }
+
+    fn predicted(&self, foreseen: &Foreseen<'_>) -> Option<String> {
+        predict::timeline(foreseen.views)
+    }
+
+    fn check(&self, judge: &Judge, planned: &PlannedObjective) -> Finding {
+        check(judge, planned, self)
+    }
+}
 
 /// Clients whose evidence the objective rests on.
 const RESTS_ON: [ClientKind; 8] = [
@@ -25,6 +95,57 @@ const RESTS_ON: [ClientKind; 8] = [
     ClientKind::Reflector,
 ];
 
+/// A client is judged only once `settle` has passed since the restore, so each
+/// phase has to last longer than that.
+fn settling(lint: &mut Lint<'_>, place: &Place, o: &NoClientOnLostTimeline) {
+    let drill = lint.drill;
+    let settle_path = place.key("settle");
+    for (at, step) in drill.spec.steps.iter().enumerate() {
+        if let Step::Observe(s) = step
+            && s.until == Until::RevisionPassedLost
+            && s.then <= o.settle
+        {
+            let title = format!(
+                "clients may converge for {} (`settle` of `{}`), but are observed for {} only",
+                o.settle, o.name, s.then
+            );
+            lint.error(
+                &Place::of("steps", at, step.key()).key("then"),
+                title,
+                "make `then` longer than `settle`",
+            );
+        }
+    }
+    let bumped = drill
+        .spec
+        .steps
+        .iter()
+        .any(|s| matches!(s, Step::RestoreSnapshot(r) if r.bump_revision != Bump::None));
+    let lost_for = lost_window(&drill.spec.steps);
+    let writes = drill.spec.clients.iter().any(|c| matches!(c, Client::LedgerWriter(_)));
+    if !bumped && writes && lost_for.is_some_and(|lost| lost <= o.settle.0) {
+        let title = format!(
+            "the old revision is passed about {} after the restore, before `settle` ({}) is over",
+            Span(lost_for.unwrap_or_default()),
+            o.settle
+        );
+        let help = "hold longer between `takeSnapshot` and `loseEtcd`, or shorten `settle`";
+        lint.error(&settle_path, title, help);
+    }
+}
+
+/// How long clients write between the snapshot that is restored and the loss: the
+/// writer needs about the same time to get past the old revision again.
+fn lost_window(steps: &[Step]) -> Option<Duration> {
+    let restore = steps.iter().find_map(|s| match s {
+        Step::RestoreSnapshot(r) => Some(r),
+        _ => None,
+    })?;
+    let taken = steps.iter().position(|s| matches!(s, Step::TakeSnapshot(t) if t.name == restore.from))?;
+    let lost = steps.iter().position(|s| matches!(s, Step::LoseEtcd(_)))?;
+    Some(Step::held(steps.get(taken..lost)?))
+}
+
 /// What every planned client saw, in the plan's order.
 #[must_use]
 pub fn all_seen(judge: &Judge, objective: &NoClientOnLostTimeline) -> Vec<Seen> {
@@ -37,9 +158,8 @@ pub fn all_seen(judge: &Judge, objective: &NoClientOnLostTimeline) -> Vec<Seen> 
 }
 
 /// Judges it.
-#[must_use]
-pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &NoClientOnLostTimeline) -> Finding {
-    let mut finding = judge.finding(planned, "noClientOnLostTimeline");
+fn check(judge: &Judge, planned: &PlannedObjective, objective: &NoClientOnLostTimeline) -> Finding {
+    let mut finding = judge.finding(planned);
     (finding.unit, finding.target) = ("clients".to_owned(), Some(0));
     if let Err(reason) = judge.boundaries().restore() {
         finding.reason = format!("there is no restored timeline: {reason}");

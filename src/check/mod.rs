@@ -14,7 +14,7 @@ pub mod leases;
 pub mod ledger;
 pub mod linearizable;
 pub mod lost_timeline;
-pub mod objectives;
+pub mod objective;
 pub mod recorder;
 pub mod revisions;
 pub mod rpo;
@@ -23,8 +23,6 @@ pub mod seen;
 pub mod two_leaders;
 pub mod window;
 
-use crate::drill::lint::objective_key;
-use crate::drill::spec::Objective;
 use crate::journal::entry::RunOutcome;
 use crate::plan::PlannedObjective;
 use crate::timeline::boundaries::Boundaries;
@@ -159,32 +157,16 @@ impl<'a> Judge<'a> {
 
     /// A finding that says nothing yet.
     #[must_use]
-    pub fn finding(&self, planned: &PlannedObjective, kind: &str) -> Finding {
-        Finding::unknown(self.input, planned, kind, String::new())
-    }
-
-    fn check(&self, planned: &PlannedObjective) -> Finding {
-        match &planned.objective {
-            Objective::Rto(rto) => rto::check(self, planned, rto),
-            Objective::Rpo(rpo) => rpo::check(self, planned, rpo),
-            Objective::NoClientOnLostTimeline(objective) => lost_timeline::check(self, planned, objective),
-            Objective::NoTwoLeaders(_) => two_leaders::check(self, planned),
-            Objective::Linearizable(objective) => linearizable::check(self, planned, objective),
-            Objective::ApfOutcomes(objective) => apf::check(self, planned, objective),
-            Objective::WatchDelivers(objective) => apf::watch::check(self, planned, objective),
-            Objective::LosesLease(objective) => apf::lease::check(self, planned, objective),
-            Objective::Latency(objective) => apf::latency::check(self, planned, objective),
-            Objective::SuccessRate(objective) => apf::success::check(self, planned, objective),
-            Objective::RetriesHide(objective) => apf::retries::check(self, planned, objective),
-        }
+    pub fn finding(&self, planned: &PlannedObjective) -> Finding {
+        Finding::unknown(self.input, planned, String::new())
     }
 }
 
 impl Finding {
-    fn unknown(input: &EvidenceInput, planned: &PlannedObjective, kind: &str, reason: String) -> Self {
+    fn unknown(input: &EvidenceInput, planned: &PlannedObjective, reason: String) -> Self {
         Self {
             name: planned.name.clone(),
-            kind: kind.to_owned(),
+            kind: planned.objective.key().to_owned(),
             cluster: input.plan.cluster.name.clone(),
             verdict: Verdict::Inconclusive,
             reason,
@@ -229,10 +211,10 @@ pub fn judge_over_time(input: &EvidenceInput) -> (Judgement, Option<Timeline>) {
             prepared
                 .as_ref()
                 .map_err(Clone::clone)
-                .and_then(|judge| guarded(|| judge.check(planned)))
+                .and_then(|judge| guarded(|| planned.objective.kind().check(judge, planned)))
                 .unwrap_or_else(|panic| {
                     let reason = format!("the checker failed, which is a bug: {panic}");
-                    Finding::unknown(input, planned, objective_key(&planned.objective), reason)
+                    Finding::unknown(input, planned, reason)
                 })
         })
         .collect();

@@ -3,19 +3,70 @@
 use super::coverage::{cut_short, too_little};
 use super::figures::{human, judge_limit};
 use super::ledger::Accounting;
-use super::objectives::Rpo;
 use super::{Finding, FindingMark, Judge, Verdict};
+use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::drill::lint::{Lint, Place, WAIT};
+use crate::drill::values::Span;
+use crate::fault;
 use crate::history::record::ClientKind;
-use crate::plan::PlannedObjective;
+use crate::plan::{PlannedObjective, predict};
 use crate::timeline::writes::Write;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Acknowledged writes that were lost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rpo {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Upper limit on the time between the last kept and the last acknowledged write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Span>,
+    /// Upper limit on the number of lost writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most_writes: Option<u64>,
+}
+
+impl ObjectiveKind for Rpo {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        let path = at.key("name");
+        if let Some(within) = self.within {
+            lint.span(&at.key("within"), within, (Span::millis(0), WAIT.1));
+        }
+        if self.within.is_none() && self.at_most_writes.is_none() {
+            lint.error(&path, "an `rpo` needs a limit", "add `within: 10s` or `atMostWrites: 500`");
+        }
+        lint.needs_writer(&path, "no client counts lost writes: that takes a `ledgerWriter`");
+        if !lint.has_step(|s| fault::of(s).is_some()) {
+            let title = "no step injects a fault that could lose a write";
+            lint.error(&path, title, "add a `loseEtcd` step and a `restoreSnapshot` step");
+        }
+    }
+
+    fn rests_on_truth(&self) -> bool {
+        true
+    }
+
+    fn predicted(&self, foreseen: &Foreseen<'_>) -> Option<String> {
+        predict::rpo(foreseen.drill)
+    }
+
+    fn check(&self, judge: &Judge, planned: &PlannedObjective) -> Finding {
+        check(judge, planned, self)
+    }
+}
 
 const RESTS_ON: [ClientKind; 2] = [ClientKind::LedgerWriter, ClientKind::EtcdTruth];
 
 /// Judges it.
-#[must_use]
-pub fn check(judge: &Judge, planned: &PlannedObjective, rpo: &Rpo) -> Finding {
+fn check(judge: &Judge, planned: &PlannedObjective, rpo: &Rpo) -> Finding {
     let Accounting { account, lost_time, evidence, .. } = &judge.ledger;
-    let mut finding = judge.finding(planned, "rpo");
+    let mut finding = judge.finding(planned);
     finding.evidence.clone_from(evidence);
     let (Some(lost), Some(unsettled)) = (account.lost, account.unsettled) else {
         finding.reason = account.reason.clone().unwrap_or_else(|| "what was lost is not known".to_owned());

@@ -2,11 +2,145 @@
 
 use super::coverage::{cut_short, no_baseline, too_little};
 use super::figures::{human, judge_limit};
-use super::objectives::{Rto, RtoFrom, RtoTo};
 use super::{Finding, FindingMark, Judge, Verdict};
+use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::drill::lint::{Lint, Place, WAIT, WRITER};
+use crate::drill::spec::{Client, Step};
+use crate::drill::values::Span;
+use crate::fault;
 use crate::history::record::ClientKind;
-use crate::plan::PlannedObjective;
+use crate::plan::{PlannedObjective, predict};
 use crate::timeline::{Mark, marks};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Recovery time: from one named mark to another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rto {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Where the time starts.
+    pub from: RtoFrom,
+    /// Where it ends.
+    pub to: RtoTo,
+    /// Upper limit; the mark's uncertainty counts against the objective.
+    pub within: Span,
+}
+
+/// Where a recovery time starts. The two are different figures and never mixed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RtoFrom {
+    /// The instant of the fault.
+    Fault,
+    /// The instant at which the restore command was given.
+    RestoreCommand,
+}
+
+/// Where a recovery time ends: the first of a stretch of sustained good samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RtoTo {
+    /// etcd answered a linearizable range.
+    EtcdServing,
+    /// Every API server's `/readyz` is ok.
+    ApiReady,
+    /// A ledger write was acknowledged.
+    FirstGoodWrite,
+    /// A quorum GET gave the right answer.
+    FirstGoodGet,
+    /// A LIST equal to etcd's own state at the same revision.
+    FirstTrueList,
+    /// Secrets are read and listed, with the value that was written.
+    SecretsReadable,
+    /// The controller manager made the ReplicaSet of a `deployer`'s Deployment.
+    ControllersAct,
+    /// The scheduler judged a `podCreator`'s Pod.
+    SchedulerActs,
+    /// An `eventWriter`'s Event was acknowledged.
+    EventsWritten,
+}
+
+impl ObjectiveKind for Rto {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        lint.span(&at.key("within"), self.within, WAIT);
+        let from = at.key("from");
+        match self.from {
+            RtoFrom::Fault if !lint.has_step(|s| fault::of(s).is_some()) => {
+                let title = "the time starts at the fault, and no step injects one";
+                lint.error(&from, title, "add a `loseEtcd` step");
+            }
+            RtoFrom::RestoreCommand if !lint.has_step(|s| matches!(s, Step::RestoreSnapshot(_))) => {
+                let title = "the time starts at the restore command, and no step gives it";
+                lint.error(&from, title, "add a `restoreSnapshot` step");
+            }
+            RtoFrom::Fault | RtoFrom::RestoreCommand => {}
+        }
+        if let Some((kind, help)) = self.to.missing_client(lint) {
+            let title = format!("no client measures where this time ends: that takes a `{kind}`");
+            lint.error(&at.key("to"), title, help);
+        }
+    }
+
+    fn rests_on_truth(&self) -> bool {
+        matches!(self.to, RtoTo::EtcdServing | RtoTo::FirstTrueList | RtoTo::FirstGoodGet)
+    }
+
+    fn predicted(&self, foreseen: &Foreseen<'_>) -> Option<String> {
+        predict::rto(foreseen.drill, self, foreseen.views)
+    }
+
+    fn check(&self, judge: &Judge, planned: &PlannedObjective) -> Finding {
+        check(judge, planned, self)
+    }
+}
+
+impl RtoTo {
+    /// The kind of client that measures it and that the drill has not, and how to add one.
+    fn missing_client(self, lint: &Lint<'_>) -> Option<(&'static str, &'static str)> {
+        let (has, kind, help): (fn(&Client) -> bool, _, _) = match self {
+            // Measured by probes that every plan adds.
+            RtoTo::EtcdServing | RtoTo::ApiReady => return None,
+            RtoTo::FirstGoodWrite => (|c| matches!(c, Client::LedgerWriter(_)), "ledgerWriter", WRITER),
+            RtoTo::FirstGoodGet => (
+                |c| matches!(c, Client::GetReader(_)),
+                "getReader",
+                "add a client, as `- getReader: {name: reader, every: 50ms}`",
+            ),
+            RtoTo::FirstTrueList => (
+                |c| matches!(c, Client::ListReader(_)),
+                "listReader",
+                "add a client, as `- listReader: {name: lister, every: 200ms}`",
+            ),
+            RtoTo::SecretsReadable => (
+                |c| matches!(c, Client::SecretReader(_)),
+                "secretReader",
+                "add a client, as `- secretReader: {name: secrets, every: 500ms}`",
+            ),
+            RtoTo::ControllersAct => (
+                |c| matches!(c, Client::Deployer(_)),
+                "deployer",
+                "add a client, as `- deployer: {name: deployer}`",
+            ),
+            RtoTo::SchedulerActs => (
+                |c| matches!(c, Client::PodCreator(_)),
+                "podCreator",
+                "add a client, as `- podCreator: {name: pods}`",
+            ),
+            RtoTo::EventsWritten => (
+                |c| matches!(c, Client::EventWriter(_)),
+                "eventWriter",
+                "add a client, as `- eventWriter: {name: events}`",
+            ),
+        };
+        (!lint.has(has)).then_some((kind, help))
+    }
+}
 
 /// Name of the mark where a recovery time starts.
 #[must_use]
@@ -34,9 +168,8 @@ pub fn to_mark(to: RtoTo) -> (&'static str, &'static [ClientKind]) {
 }
 
 /// Judges it.
-#[must_use]
-pub fn check(judge: &Judge, planned: &PlannedObjective, rto: &Rto) -> Finding {
-    let mut finding = judge.finding(planned, "rto");
+fn check(judge: &Judge, planned: &PlannedObjective, rto: &Rto) -> Finding {
+    let mut finding = judge.finding(planned);
     let limit = rto.within.as_ns();
     let (to_name, rests_on) = to_mark(rto.to);
     finding.capability = Some(to_name.to_owned());

@@ -6,13 +6,62 @@ use super::coverage::{cut_short, too_little};
 use super::figures::human;
 use super::leaders::{beliefs, elections, overlaps, total_ns};
 use super::{Finding, Judge, Verdict};
+use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::drill::lint::{Lint, Place};
+use crate::drill::spec::Client;
 use crate::history::record::ClientKind;
-use crate::plan::PlannedObjective;
+use crate::plan::{PlannedObjective, predict};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// At no instant do two candidates of one Lease believe that they lead, before, during
+/// or after the fault. Judged by what `leaderElector` clients believe, not by what the
+/// Lease says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct NoTwoLeaders {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+}
+
+impl Default for NoTwoLeaders {
+    fn default() -> Self {
+        Self { name: "no-two-leaders".to_owned() }
+    }
+}
+
+impl ObjectiveKind for NoTwoLeaders {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        let mut candidates: BTreeMap<&str, u32> = BTreeMap::new();
+        for client in &lint.drill.spec.clients {
+            if let Client::LeaderElector(c) = client {
+                *candidates.entry(c.lease_name()).or_default() += u32::from(c.candidates);
+            }
+        }
+        if candidates.values().all(|n| *n < 2) {
+            let title = "no Lease has two candidates, so no two could lead";
+            let help = "add a client, as `- leaderElector: {name: elector, candidates: 2}`";
+            lint.error(&at.key("name"), title, help);
+        }
+    }
+
+    fn predicted(&self, foreseen: &Foreseen<'_>) -> Option<String> {
+        predict::consumers::leaders(foreseen.drill)
+    }
+
+    fn check(&self, judge: &Judge, planned: &PlannedObjective) -> Finding {
+        check(judge, planned)
+    }
+}
 
 /// Judges it. Overlaps that are recorded are proven, whatever else is missing.
-#[must_use]
-pub fn check(judge: &Judge, planned: &PlannedObjective) -> Finding {
-    let mut finding = judge.finding(planned, "noTwoLeaders");
+fn check(judge: &Judge, planned: &PlannedObjective) -> Finding {
+    let mut finding = judge.finding(planned);
     (finding.unit, finding.target) = ("ns".to_owned(), Some(0));
     let elections = elections(&judge.logs);
     if elections.is_empty() {

@@ -9,22 +9,77 @@ use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, failed_write
 use super::objects::ConfigMap;
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
-use super::spec::CasUpdater;
+use super::under_test::{ClientUnderTest, Running, TalksTo};
 use crate::clock::MonoNs;
-use crate::drill::spec::Client;
-use crate::history::record::{Answer, Op, Outcome};
+use crate::drill::lint::{EVERY, Lint, Place};
+use crate::drill::values::Span;
+use crate::history::record::{Answer, ClientKind, Op, Outcome};
 use crate::load::pacer::Account;
 use hyper::Method;
 use hyper::body::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// Updates objects of its own by PUT, each with a unique value and the resourceVersion that it
+/// holds. It goes on with what it holds whatever happens, and reads anew only when it is refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CasUpdater {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time between two updates; the objects take turns.
+    pub every: Span,
+    /// Number of objects.
+    #[schemars(range(min = 1, max = 100))]
+    #[serde(default = "default_objects")]
+    pub objects: u32,
+}
+
+fn default_objects() -> u32 {
+    5
+}
+
+/// Objects of a client that compares and swaps.
+const OBJECTS: (u32, u32) = (1, 100);
+
+impl ClientUnderTest for CasUpdater {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn history_kind(&self) -> ClientKind {
+        ClientKind::CasUpdater
+    }
+
+    fn talks_to(&self) -> TalksTo<'_> {
+        TalksTo::ApiServer
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(self.every.0)
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        lint.span(&at.key("every"), self.every, EVERY);
+        if !(OBJECTS.0..=OBJECTS.1).contains(&self.objects) {
+            let help = format!("write {} to {}", OBJECTS.0, OBJECTS.1);
+            lint.error(&at.key("objects"), format!("`objects: {}` is out of range", self.objects), help);
+        }
+    }
+
+    fn run(&self, ctx: ClientContext) -> Running {
+        Box::pin(run(self.objects as usize, ctx))
+    }
+}
 
 /// An answer later than this makes an update's outcome unknown.
 pub const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Updates until told to end, the objects in turn.
-pub async fn run(ctx: ClientContext) {
+async fn run(objects: usize, ctx: ClientContext) {
     if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = update(&mut session, &setup).await;
+        let end = update(objects, &mut session, &setup).await;
         session.close(end);
     }
 }
@@ -48,11 +103,7 @@ struct Updater<'a> {
     held: Vec<Held>,
 }
 
-async fn update(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
-    let objects = match &setup.planned.spec {
-        Some(Client::CasUpdater(CasUpdater { objects, .. })) => *objects as usize,
-        _ => 1,
-    };
+async fn update(objects: usize, session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
     let mut pace = Pace::new(session, setup.every_ns()?);
     let http = HttpClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
     let mut updater = Updater { session, setup, http, next_value: 1, held: vec![Held::Nothing; objects] };

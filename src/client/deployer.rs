@@ -3,10 +3,61 @@
 use super::consumed::{self, consume};
 use super::context::ClientContext;
 use super::session::Session;
-use crate::history::record::Made;
+use super::under_test::{ClientUnderTest, Running, TalksTo};
+use crate::drill::lint::{EVERY, Lint, Place};
+use crate::drill::values::Span;
+use crate::history::record::{ClientKind, Made};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Creates a Deployment of one replica and looks, with quorum reads, until the
+/// controller manager has made its ReplicaSet with the Deployment's UID as owner. Goes on
+/// looking at earlier ones: a Deployment that a restore lost must not be acted upon.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Deployer {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time between two Deployments.
+    #[serde(default = "Deployer::default_round")]
+    pub every: Span,
+}
+
+impl Deployer {
+    fn default_round() -> Span {
+        Span::secs(1)
+    }
+}
+
+impl ClientUnderTest for Deployer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn history_kind(&self) -> ClientKind {
+        ClientKind::Deployer
+    }
+
+    fn talks_to(&self) -> TalksTo<'_> {
+        TalksTo::ApiServer
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(self.every.0)
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        lint.span(&at.key("every"), self.every, EVERY);
+    }
+
+    fn run(&self, ctx: ClientContext) -> Running {
+        Box::pin(run(ctx))
+    }
+}
 
 /// Makes Deployments and looks for their ReplicaSets until told to end.
-pub async fn run(ctx: ClientContext) {
+async fn run(ctx: ClientContext) {
     if let Some((mut session, setup)) = Session::open(ctx) {
         let end = consume(&mut session, &setup, Made::Deployment).await;
         session.close(end);

@@ -3,12 +3,41 @@
 use super::context::ClientContext;
 use super::failure::FailureClass;
 use super::session::{ATTEMPT_EVERY, Broken, Session, Setup};
+use super::under_test::{ClientUnderTest, Running, TalksTo};
 use crate::etcd::client::{EtcdClient, EtcdWatch, KeyEvent, WatchItem};
 use crate::etcd::registry::{ledger_id, ledger_prefix};
-use crate::history::record::{Answer, Event, Op, Outcome};
+use crate::history::record::{Answer, ClientKind, Event, Op, Outcome};
 use crate::load::pacer::{Account, until};
 use crate::probe::truth;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// A watch on etcd itself, beside the API server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EtcdWatcher {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+}
+
+impl ClientUnderTest for EtcdWatcher {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn history_kind(&self) -> ClientKind {
+        ClientKind::EtcdWatcher
+    }
+
+    fn talks_to(&self) -> TalksTo<'_> {
+        TalksTo::Etcd
+    }
+
+    fn run(&self, ctx: ClientContext) -> Running {
+        Box::pin(run(ctx))
+    }
+}
 
 /// A watch that is not accepted within this is given up and tried anew.
 pub const DEADLINE: Duration = Duration::from_secs(5);
@@ -19,7 +48,7 @@ pub const COMPACTED_CODE: u16 = 410;
 
 /// Ranges, watches from the next revision, and goes on from the last revision
 /// seen + 1 whenever the watch ends; a compaction makes it range again.
-pub async fn run(ctx: ClientContext) {
+async fn run(ctx: ClientContext) {
     if let Some((mut session, setup)) = Session::open(ctx) {
         let end = watch(&mut session, &setup).await;
         let recorded = session.recorded();

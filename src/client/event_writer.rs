@@ -6,17 +6,65 @@ use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_write, stopped};
 use super::objects::Item;
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
-use crate::history::record::{Answer, Made, Op, Outcome};
+use super::under_test::{ClientUnderTest, Running, TalksTo};
+use crate::drill::lint::{EVERY, Lint, Place};
+use crate::drill::values::Span;
+use crate::history::record::{Answer, ClientKind, Made, Op, Outcome};
 use crate::load::pacer::Account;
 use hyper::Method;
 use hyper::body::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// Creates core/v1 Events. API servers store them under an etcd lease that they cache
+/// for up to a minute: one that was granted after the snapshot is gone after a restore,
+/// and an API server that keeps running fails to create Events until it takes another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EventWriter {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time between two Events.
+    #[serde(default = "default_event")]
+    pub every: Span,
+}
+
+fn default_event() -> Span {
+    Span::millis(500)
+}
+
+impl ClientUnderTest for EventWriter {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn history_kind(&self) -> ClientKind {
+        ClientKind::EventWriter
+    }
+
+    fn talks_to(&self) -> TalksTo<'_> {
+        TalksTo::ApiServer
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(self.every.0)
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        lint.span(&at.key("every"), self.every, EVERY);
+    }
+
+    fn run(&self, ctx: ClientContext) -> Running {
+        Box::pin(run(ctx))
+    }
+}
 
 /// An answer later than this makes the outcome unknown.
 pub const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Creates one Event per slot until told to end.
-pub async fn run(ctx: ClientContext) {
+async fn run(ctx: ClientContext) {
     if let Some((mut session, setup)) = Session::open(ctx) {
         let end = write(&mut session, &setup).await;
         session.close(end);

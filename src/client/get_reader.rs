@@ -7,13 +7,56 @@ use super::ledger::{Ledger, object_name, value_of};
 use super::objects::ConfigMap;
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
-use crate::history::record::{Answer, Op, Outcome};
+use super::under_test::{ClientUnderTest, Running, TalksTo};
+use crate::drill::lint::{EVERY, Lint, Place};
+use crate::drill::values::Span;
+use crate::history::record::{Answer, ClientKind, Op, Outcome};
 use crate::load::pacer::Account;
 use hyper::Method;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
+
+/// Reads single objects that the ledger names, without resourceVersion (a quorum read).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetReader {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time between two reads.
+    pub every: Span,
+}
+
+impl ClientUnderTest for GetReader {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn history_kind(&self) -> ClientKind {
+        ClientKind::GetReader
+    }
+
+    fn talks_to(&self) -> TalksTo<'_> {
+        TalksTo::ApiServer
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(self.every.0)
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        lint.span(&at.key("every"), self.every, EVERY);
+        let title = "a `getReader` reads what a `ledgerWriter` wrote, and there is none";
+        lint.needs_writer(&at.key("name"), title);
+    }
+
+    fn run(&self, ctx: ClientContext) -> Running {
+        Box::pin(run(ctx))
+    }
+}
 
 /// An answer later than this is none.
 pub const DEADLINE: Duration = Duration::from_secs(2);
@@ -22,7 +65,7 @@ pub const DEADLINE: Duration = Duration::from_secs(2);
 const RECENT: usize = 100;
 
 /// Reads until told to end; begins with the first acknowledged write.
-pub async fn run(ctx: ClientContext) {
+async fn run(ctx: ClientContext) {
     if let Some((mut session, setup)) = Session::open(ctx) {
         let end = read(&mut session, &setup).await;
         session.close(end);

@@ -7,10 +7,11 @@ use super::election::{Candidate, Change, ElectionRecord, RENEW_DEADLINE, Rules, 
 use super::failure::FailureClass;
 use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, stopped};
 use super::session::{Broken, Session, Setup, Timing, timed};
-use super::spec::LeaderElector;
+use super::under_test::{ClientUnderTest, Running, TalksTo};
 use crate::clock::{Clock, MonoNs};
-use crate::drill::spec::Client;
-use crate::history::record::{Answer, ElectAction, Event, Op, Outcome};
+use crate::drill::lint::{Lint, Place, WAIT};
+use crate::drill::values::Span;
+use crate::history::record::{Answer, ClientKind, ElectAction, Event, Op, Outcome};
 use crate::load::pacer::{Account, until};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -18,26 +19,137 @@ use hyper::Method;
 use hyper::body::Bytes;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// Candidates for one coordination.k8s.io Lease in the drill's namespace, by client-go's
+/// rules: the record observed last with local time, optimistic locking by
+/// resourceVersion, one transition more at each takeover. A candidate believes that it
+/// leads until it has failed to renew for the whole of `renewDeadline`; it then starts
+/// over under a new identity, as a component that exits does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LeaderElector {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Name of the Lease; clients that name the same one compete. Default: the client's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<String>,
+    /// Candidates in this client, 1 to 5.
+    #[schemars(range(min = 1, max = 5))]
+    #[serde(default = "default_candidates")]
+    pub candidates: u8,
+    /// How long others leave a record alone that they saw change, whole seconds.
+    #[serde(default = "default_lease_duration")]
+    pub lease_duration: Span,
+    /// How long a leader tries to renew before it gives up; less than `leaseDuration`.
+    #[serde(default = "default_renew_deadline")]
+    pub renew_deadline: Span,
+    /// Time between two tries; `renewDeadline` is more than 1.2 of it.
+    #[serde(default = "default_retry_period")]
+    pub retry_period: Span,
+    /// The leader gives the Lease up after this long, keeps its identity and stands
+    /// again, as a controller does that is told to step down and runs on. Absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand_over: Option<Span>,
+    /// The candidates stand only after this long, so that others lead first. Absent: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_after: Option<Span>,
+}
+
+impl LeaderElector {
+    /// Name of the Lease.
+    #[must_use]
+    pub fn lease_name(&self) -> &str {
+        self.lease.as_deref().unwrap_or(&self.name)
+    }
+}
+
+fn default_candidates() -> u8 {
+    2
+}
+
+fn default_lease_duration() -> Span {
+    Span::secs(15)
+}
+
+fn default_renew_deadline() -> Span {
+    Span::secs(10)
+}
+
+fn default_retry_period() -> Span {
+    Span::secs(2)
+}
+
+/// Of elections.
+const LEASE_DURATION: (Span, Span) = (Span::secs(2), Span::secs(3600));
+/// Of elections.
+const RETRY: (Span, Span) = (Span::millis(100), Span::secs(600));
+
+impl ClientUnderTest for LeaderElector {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn history_kind(&self) -> ClientKind {
+        ClientKind::LeaderElector
+    }
+
+    fn talks_to(&self) -> TalksTo<'_> {
+        TalksTo::ApiServer
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(self.retry_period.0)
+    }
+
+    /// As client-go refuses to start with other values.
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        if !(1..=5).contains(&self.candidates) {
+            let title = format!("`candidates: {}` is out of range", self.candidates);
+            lint.error(&at.key("candidates"), title, "write 1 to 5");
+        }
+        lint.whole_seconds(&at.key("leaseDuration"), self.lease_duration, LEASE_DURATION);
+        lint.span(&at.key("retryPeriod"), self.retry_period, RETRY);
+        if let Some(after) = self.stands_after {
+            lint.span(&at.key("standsAfter"), after, (Span::millis(1), Span::secs(30)));
+        }
+        if let Some(after) = self.hand_over {
+            lint.span(&at.key("handOver"), after, (Span::secs(1), WAIT.1));
+        }
+        if self.lease_duration <= self.renew_deadline {
+            let title = format!("`renewDeadline: {}` is not less than `leaseDuration`", self.renew_deadline);
+            lint.error(&at.key("renewDeadline"), title, "others would take over while a leader still tries");
+        }
+        // retryPeriod × 1.2, as client-go's jitter.
+        if self.renew_deadline.0 <= self.retry_period.0.saturating_mul(6) / 5 {
+            let title =
+                format!("`retryPeriod: {}` leaves no second try in `renewDeadline`", self.retry_period);
+            lint.error(&at.key("retryPeriod"), title, "make it less than five sixths of `renewDeadline`");
+        }
+    }
+
+    fn run(&self, ctx: ClientContext) -> Running {
+        Box::pin(run(self.clone(), ctx))
+    }
+}
+
 /// Stands for election until told to end. The Lease is left as it is then, as by
 /// components that are killed.
-pub async fn run(ctx: ClientContext) {
+async fn run(spec: LeaderElector, ctx: ClientContext) {
     if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = stand(&mut session, &setup).await;
+        let end = stand(&spec, &mut session, &setup).await;
         let recorded = session.recorded();
         // Every operation follows from the rules, none is due at a set time.
         session.close(end.map(|()| Account { scheduled: recorded, ..Account::default() }));
     }
 }
 
-async fn stand(session: &mut Session, setup: &Setup) -> Result<(), Broken> {
-    let Some(Client::LeaderElector(spec)) = &setup.planned.spec else {
-        return Err(Broken::Unpaced(setup.planned.name.clone()));
-    };
+async fn stand(spec: &LeaderElector, session: &mut Session, setup: &Setup) -> Result<(), Broken> {
     let (clock, stop) = (session.shared_clock(), session.stop());
     if let Some(after) = spec.stands_after {
         let begin = clock.mono().plus(after.as_ns());

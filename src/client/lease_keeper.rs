@@ -5,37 +5,88 @@ use super::failure::FailureClass;
 use super::http::stopped;
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
-use super::spec;
+use super::under_test::{ClientUnderTest, Running, TalksTo};
 use crate::clock::MonoNs;
-use crate::drill::spec::Client;
+use crate::drill::lint::{EVERY, Lint, Place};
 use crate::drill::values::Span;
 use crate::etcd::client::{EtcdClient, EtcdFailure};
 use crate::etcd::lease::LeaseId;
-use crate::history::record::{Answer, LeaseAction, Op, Outcome};
+use crate::history::record::{Answer, ClientKind, LeaseAction, Op, Outcome};
 use crate::load::pacer::Account;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// Holds raw etcd leases beside the API server: one that is kept alive at a third of
+/// its time to live, and short ones, a new one each tenth of it, of which the newest is
+/// kept alive and each is given back after a fifth. Whenever a snapshot is taken, some
+/// of them are given back, and others granted, after it: a restore brings the first
+/// back with their full time to live, and the others are gone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LeaseKeeper {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time to live of every lease, whole seconds, 10 s to 1 h.
+    #[serde(default = "default_lease_ttl")]
+    pub ttl: Span,
+    /// Time between two rounds of operations.
+    #[serde(default = "default_round")]
+    pub every: Span,
+}
+
+fn default_lease_ttl() -> Span {
+    Span::secs(20)
+}
+
+fn default_round() -> Span {
+    Span::secs(1)
+}
+
+/// Below 10 s the short leases of a keeper would run out before they are given back.
+const LEASE_TTL: (Span, Span) = (Span::secs(10), Span::secs(3600));
+
+impl ClientUnderTest for LeaseKeeper {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn history_kind(&self) -> ClientKind {
+        ClientKind::LeaseKeeper
+    }
+
+    fn talks_to(&self) -> TalksTo<'_> {
+        TalksTo::Etcd
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(self.every.0)
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        lint.span(&at.key("every"), self.every, EVERY);
+        lint.whole_seconds(&at.key("ttl"), self.ttl, LEASE_TTL);
+    }
+
+    fn run(&self, ctx: ClientContext) -> Running {
+        Box::pin(run(self.ttl, ctx))
+    }
+}
 
 /// An answer later than this is none.
 pub const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Time to live when the plan has no words of the drill.
-const DEFAULT_TTL: Span = Span::secs(20);
-
 /// Does one round of operations per slot until told to end. What it holds then is left
 /// to run out, as with a client that died.
-pub async fn run(ctx: ClientContext) {
+async fn run(ttl: Span, ctx: ClientContext) {
     if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = keep(&mut session, &setup).await;
+        let end = keep(ttl, &mut session, &setup).await;
         session.close(end);
     }
 }
 
-async fn keep(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
-    let ttl = match &setup.planned.spec {
-        Some(Client::LeaseKeeper(spec::LeaseKeeper { ttl, .. })) => *ttl,
-        _ => DEFAULT_TTL,
-    };
+async fn keep(ttl: Span, session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
     let mut keeper = Keeper {
         etcd: EtcdClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?,
         prefix: format!("/quakeproof/{}/leases/", setup.namespace),

@@ -6,15 +6,50 @@ use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_write, stopped};
 use super::ledger::{object_name, value_of};
 use super::objects::ConfigMap;
 use super::session::{Broken, Session, Setup, Timing, timed};
-use super::spec;
-use crate::drill::spec::Client;
-use crate::history::record::{Answer, Op, Outcome};
+use super::under_test::{ClientUnderTest, Running, TalksTo};
+use crate::drill::values::Rate;
+use crate::history::record::{Answer, ClientKind, Op, Outcome};
 use crate::load::pacer::{Account, Due, OpenLoop, Schedule, Slot, until};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use hyper::Method;
 use hyper::body::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// Creates one ConfigMap per operation, each with a unique value, at a fixed
+/// open-loop rate. Acknowledged writes are kept outside the cluster.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LedgerWriter {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Writes per second, due whatever the server does.
+    pub rate: Rate,
+}
+
+impl ClientUnderTest for LedgerWriter {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn history_kind(&self) -> ClientKind {
+        ClientKind::LedgerWriter
+    }
+
+    fn talks_to(&self) -> TalksTo<'_> {
+        TalksTo::ApiServer
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(self.rate.interval())
+    }
+
+    fn run(&self, ctx: ClientContext) -> Running {
+        Box::pin(run(self.rate, ctx))
+    }
+}
 
 /// An answer later than this makes a write's outcome unknown.
 pub const DEADLINE: Duration = Duration::from_secs(5);
@@ -25,9 +60,9 @@ pub const DEADLINE: Duration = Duration::from_secs(5);
 pub const MAX_OUT: usize = 64;
 
 /// Writes until told to end. The ledger's first id is 1.
-pub async fn run(ctx: ClientContext) {
+async fn run(rate: Rate, ctx: ClientContext) {
     if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = write(&mut session, &setup).await;
+        let end = write(rate, &mut session, &setup).await;
         session.close(end);
     }
 }
@@ -39,16 +74,12 @@ struct Returned {
     result: Option<Result<HttpAnswer, HttpFailure>>,
 }
 
-async fn write(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
+async fn write(rate: Rate, session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
     let connector = Connector::new(setup.dialer.clone(), &setup.endpoint, &setup.identity, Protocol::Http1)?;
     let start = session.clock().mono();
-    let schedule = match &setup.planned.spec {
-        Some(Client::LedgerWriter(spec::LedgerWriter { rate, .. })) => Schedule::at_rate(start, *rate),
-        _ => Schedule::every(start, setup.every_ns()?),
-    };
     let (clock, stop) = (session.shared_clock(), session.stop());
     let path = format!("/api/v1/namespaces/{}/configmaps", setup.namespace);
-    let mut pacer = OpenLoop::new(schedule, MAX_OUT);
+    let mut pacer = OpenLoop::new(Schedule::at_rate(start, rate), MAX_OUT);
     // The lane used last is used first, so that a quick server sees one connection.
     let mut lanes: Vec<HttpClient> = Vec::new();
     let mut out = FuturesUnordered::new();

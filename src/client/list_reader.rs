@@ -5,24 +5,91 @@ use super::http::HttpClient;
 use super::list::{ListRequest, Listed, list};
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
-use super::spec::ListResourceVersion;
-use crate::drill::spec::Client;
+use super::under_test::{ClientUnderTest, Running, TalksTo};
+use crate::drill::lint::{EVERY, Lint, PAGE, Place};
+use crate::drill::values::Span;
+use crate::history::record::ClientKind;
 use crate::load::pacer::Account;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Lists the ledger's objects and records every id of the answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListReader {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time between two lists.
+    pub every: Span,
+    /// The resourceVersion parameter that is sent.
+    #[serde(default)]
+    pub resource_version: ListResourceVersion,
+    /// Objects per page; absent: one page.
+    #[schemars(range(min = 1, max = 100_000))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// The resourceVersion parameter of a LIST.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ListResourceVersion {
+    /// Not sent: the most recent state is asked for.
+    #[default]
+    Unset,
+    /// `0`: any state will do, the cache answers.
+    #[serde(rename = "0")]
+    Zero,
+    /// That of the last list, as `resourceVersionMatch=NotOlderThan`. After a refusal as too
+    /// large (504) or too old (410) the next list goes without one, as client-go's does.
+    #[serde(rename = "lastSeen")]
+    LastSeen,
+}
+
+impl ClientUnderTest for ListReader {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn history_kind(&self) -> ClientKind {
+        ClientKind::ListReader
+    }
+
+    fn talks_to(&self) -> TalksTo<'_> {
+        TalksTo::ApiServer
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(self.every.0)
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        lint.span(&at.key("every"), self.every, EVERY);
+        if let Some(limit) = self.limit
+            && !(PAGE.0..=PAGE.1).contains(&limit)
+        {
+            let help = format!("write {} to {}, or leave it out for one page", PAGE.0, PAGE.1);
+            lint.error(&at.key("limit"), format!("`limit: {limit}` is out of range"), help);
+        }
+    }
+
+    fn run(&self, ctx: ClientContext) -> Running {
+        Box::pin(run(self.clone(), ctx))
+    }
+}
 
 /// Lists until told to end. A failed page ends its LIST; the next slot begins anew.
-pub async fn run(ctx: ClientContext) {
+async fn run(spec: ListReader, ctx: ClientContext) {
     if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = read(&mut session, &setup).await;
+        let end = read(&spec, &mut session, &setup).await;
         session.close(end);
     }
 }
 
-async fn read(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
+async fn read(spec: &ListReader, session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
     let mut http = HttpClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
-    let (version, limit) = match &setup.planned.spec {
-        Some(Client::ListReader(spec)) => (spec.resource_version, spec.limit),
-        _ => (ListResourceVersion::default(), None),
-    };
+    let (version, limit) = (spec.resource_version, spec.limit);
     let mut last_seen = None;
     let mut pace = Pace::new(session, setup.every_ns()?);
     let mut continuations = 0;

@@ -5,9 +5,8 @@
 use super::connection::{Connector, Protocol};
 use super::context::ClientContext;
 use super::load_request::{asked, get, request};
+use super::load_spec::{Load, LoadProtocol, RetriesLike, RetryingLoad};
 use super::session::{Broken, Session, Setup};
-use super::spec::{Load, LoadProtocol, RetriesLike, RetryingLoad};
-use crate::drill::spec::Client;
 use crate::history::record::{Answer, Asked, Attempt, Op, Outcome};
 use crate::load::connections::Connections;
 use crate::load::exchange::Exchanged;
@@ -50,7 +49,7 @@ pub fn gate() -> (LoadGate, LoadTold) {
 }
 
 /// A load's work.
-struct Work {
+pub(super) struct Work {
     protocol: Protocol,
     connections: usize,
     asked: Asked,
@@ -58,12 +57,12 @@ struct Work {
 }
 
 /// Waits for its step, sends, and waits for the last answer.
-pub async fn run(mut ctx: ClientContext) {
+pub(super) async fn run(mut ctx: ClientContext, work: impl FnOnce(&Setup) -> Work) {
     let told = ctx.load.take();
     if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = match (work(&setup), told) {
-            (Some(work), Some(told)) => drive(&mut session, &setup, work, told).await,
-            _ => Err(Broken::Unpaced(setup.planned.name.clone())),
+        let end = match told {
+            Some(told) => drive(&mut session, &setup, work(&setup), told).await,
+            None => Err(Broken::Unpaced(setup.planned.name.clone())),
         };
         session.close(end);
     }
@@ -100,15 +99,7 @@ fn record(session: &mut Session, asked: Asked, follows: bool, attempted: Attempt
     session.exchange(timing, Op::Request { asked, of }, outcome, exchanged.seen)
 }
 
-fn work(setup: &Setup) -> Option<Work> {
-    match setup.planned.spec.as_ref()? {
-        Client::Load(load) => Some(plain(setup, load.clone())),
-        Client::RetryingLoad(load) => Some(retrying(setup, load)),
-        _ => None,
-    }
-}
-
-fn plain(setup: &Setup, load: Load) -> Work {
+pub(super) fn plain(setup: &Setup, load: Load) -> Work {
     let protocol = match load.protocol {
         LoadProtocol::Http1 => Protocol::Http1,
         LoadProtocol::Http2 => Protocol::Http2,
@@ -128,7 +119,7 @@ fn plain(setup: &Setup, load: Load) -> Work {
     }
 }
 
-fn retrying(setup: &Setup, load: &RetryingLoad) -> Work {
+pub(super) fn retrying(setup: &Setup, load: &RetryingLoad) -> Work {
     let protocol = match load.like {
         RetriesLike::ClientGo => Protocol::Http2,
         RetriesLike::Kube => Protocol::Http1,

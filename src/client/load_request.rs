@@ -1,6 +1,6 @@
 //! What a load asks an API server for.
 
-use super::spec::{Load, LoadRequest};
+use super::load_spec::{Load, LoadRequest};
 use crate::history::record::Asked;
 use crate::load::exchange::Outgoing;
 use hyper::Method;
@@ -80,7 +80,7 @@ pub fn get(namespace: &str, query: &str) -> Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::spec::LoadProtocol;
+    use crate::client::load_spec::LoadProtocol;
     use crate::drill::values::Span;
     use crate::load::arrivals::{Arrivals, Serial};
 

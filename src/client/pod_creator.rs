@@ -3,10 +3,60 @@
 use super::consumed::{self, consume};
 use super::context::ClientContext;
 use super::session::Session;
-use crate::history::record::Made;
+use super::under_test::{ClientUnderTest, Running, TalksTo};
+use crate::drill::lint::{EVERY, Lint, Place};
+use crate::drill::values::Span;
+use crate::history::record::{ClientKind, Made};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Creates a Pod that no node can take and looks, with quorum reads, until the scheduler
+/// has said so in its condition `PodScheduled`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PodCreator {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time between two Pods.
+    #[serde(default = "PodCreator::default_round")]
+    pub every: Span,
+}
+
+impl PodCreator {
+    fn default_round() -> Span {
+        Span::secs(1)
+    }
+}
+
+impl ClientUnderTest for PodCreator {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn history_kind(&self) -> ClientKind {
+        ClientKind::PodCreator
+    }
+
+    fn talks_to(&self) -> TalksTo<'_> {
+        TalksTo::ApiServer
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(self.every.0)
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        lint.span(&at.key("every"), self.every, EVERY);
+    }
+
+    fn run(&self, ctx: ClientContext) -> Running {
+        Box::pin(run(ctx))
+    }
+}
 
 /// Makes Pods and looks for the scheduler's word on them until told to end.
-pub async fn run(ctx: ClientContext) {
+async fn run(ctx: ClientContext) {
     if let Some((mut session, setup)) = Session::open(ctx) {
         let end = consume(&mut session, &setup, Made::Pod).await;
         session.close(end);

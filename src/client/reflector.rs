@@ -9,8 +9,9 @@ use super::context::ClientContext;
 use super::ledger::id_of;
 use super::recorded_transport::{Journal, RecordedTransport};
 use super::session::{Broken, Session, Setup};
+use super::under_test::{ClientUnderTest, Running, TalksTo};
 use crate::history::ids::IdSet;
-use crate::history::record::Event;
+use crate::history::record::{ClientKind, Event};
 use crate::load::pacer::Account;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -18,10 +19,39 @@ use kube::Api;
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::watcher::{self, Event as Seen};
 use kube::runtime::{WatchStreamExt, watcher as watch};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// The watcher and reflector of the kube crate with its default backoff: its own rules for
+/// retries and relists are what is tested. Every request that it makes is recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Reflector {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+}
+
+impl ClientUnderTest for Reflector {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn history_kind(&self) -> ClientKind {
+        ClientKind::Reflector
+    }
+
+    fn talks_to(&self) -> TalksTo<'_> {
+        TalksTo::ApiServer
+    }
+
+    fn run(&self, ctx: ClientContext) -> Running {
+        Box::pin(run(ctx))
+    }
+}
+
 /// Reflects the ledger's namespace until told to end.
-pub async fn run(ctx: ClientContext) {
+async fn run(ctx: ClientContext) {
     if let Some((session, setup)) = Session::open(ctx) {
         let stop = session.stop();
         let journal = Arc::new(Journal::new(session));

@@ -6,15 +6,57 @@ use super::failure::FailureClass;
 use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, failed_write, stopped};
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
-use crate::history::record::{Answer, Op, Outcome};
+use super::under_test::{ClientUnderTest, Running, TalksTo};
+use crate::drill::lint::{EVERY, Lint, Place};
+use crate::drill::values::Span;
+use crate::history::record::{Answer, ClientKind, Op, Outcome};
 use crate::load::pacer::Account;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
+
+/// Makes one Secret, then in turns reads it and lists the namespace's Secrets. That shows
+/// whether API servers can decrypt what etcd holds; the value never enters a history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SecretReader {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Time between two reads.
+    pub every: Span,
+}
+
+impl ClientUnderTest for SecretReader {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn history_kind(&self) -> ClientKind {
+        ClientKind::SecretReader
+    }
+
+    fn talks_to(&self) -> TalksTo<'_> {
+        TalksTo::ApiServer
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(self.every.0)
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        lint.span(&at.key("every"), self.every, EVERY);
+    }
+
+    fn run(&self, ctx: ClientContext) -> Running {
+        Box::pin(run(ctx))
+    }
+}
 
 /// An answer later than this is none. An API server that can't fill its cache of Secrets
 /// answers LIST at once with 429.
@@ -26,7 +68,7 @@ fn secret_name(client: &str) -> String {
 }
 
 /// Reads until told to end.
-pub async fn run(ctx: ClientContext) {
+async fn run(ctx: ClientContext) {
     if let Some((mut session, setup)) = Session::open(ctx) {
         let end = read(&mut session, &setup).await;
         session.close(end);

@@ -5,13 +5,95 @@ use super::failure::FailureClass;
 use super::http::{HttpAnswer, HttpClient, HttpFailure, Lines, Streamed, failed_read, stopped};
 use super::list::{ListRequest, list};
 use super::session::{ATTEMPT_EVERY, Broken, Session, Setup};
-use super::spec::{InitialState, Watcher};
+use super::under_test::{ClientUnderTest, Running, TalksTo};
 use super::watch_line::event_of;
 use crate::clock::{Clock, MonoNs};
-use crate::drill::spec::Client;
-use crate::history::record::{Answer, ENDED_AS_ASKED, Event, Op, Outcome};
+use crate::drill::lint::{Lint, Place};
+use crate::drill::values::Span;
+use crate::history::record::{Answer, ClientKind, ENDED_AS_ASKED, Event, Op, Outcome};
 use crate::load::pacer::{Account, until};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// A WATCH through the API server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Watcher {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// From where a broken watch goes on.
+    #[serde(default)]
+    pub resume: Resume,
+    /// Asks for bookmarks (`allowWatchBookmarks`) and goes on from their resourceVersion too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bookmarks: bool,
+    /// How it gets the state that the watch goes on from.
+    #[serde(default, skip_serializing_if = "InitialState::is_list")]
+    pub initial: InitialState,
+    /// Asked of the server as `timeoutSeconds`, whole seconds from 5 s to 24 h: the stream ends in
+    /// order then and is opened anew. An API server sends a bookmark shortly before. Absent: 24 h.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+}
+
+/// How a watcher gets the state that its watch goes on from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum InitialState {
+    /// By a LIST.
+    #[default]
+    List,
+    /// By the watch itself (`sendInitialEvents=true`, `resourceVersionMatch=NotOlderThan`, bookmarks).
+    /// Where the server refuses that as invalid it lists from then on, as client-go does.
+    WatchList,
+}
+
+impl InitialState {
+    fn is_list(&self) -> bool {
+        *self == Self::List
+    }
+}
+
+/// From where a broken watch goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Resume {
+    /// From the last resourceVersion seen; a 410 makes it list again.
+    #[default]
+    LastSeen,
+}
+
+/// Time after which a watch is to end; below it an API server sends no bookmark.
+const WATCH_TIMEOUT: (Span, Span) = (Span::secs(5), Span::secs(24 * 3600));
+
+impl ClientUnderTest for Watcher {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn history_kind(&self) -> ClientKind {
+        ClientKind::Watcher
+    }
+
+    fn talks_to(&self) -> TalksTo<'_> {
+        TalksTo::ApiServer
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        let Some(timeout) = self.timeout else { return };
+        let path = at.key("timeout");
+        lint.span(&path, timeout, WATCH_TIMEOUT);
+        if timeout.0.subsec_nanos() != 0 {
+            let title = format!("`timeout: {timeout}` is not in whole seconds");
+            lint.error(&path, title, "API servers are asked in whole seconds, as `10s`");
+        }
+    }
+
+    fn run(&self, ctx: ClientContext) -> Running {
+        Box::pin(run(Manner::of(self), ctx))
+    }
+}
 
 /// A watch that is not accepted within this is given up and tried anew.
 pub const DEADLINE: Duration = Duration::from_secs(5);
@@ -25,9 +107,9 @@ const EARLY: Duration = Duration::from_secs(1);
 
 /// Gets the state, watches from there, and goes on from the last resourceVersion seen
 /// whenever the watch ends; a 410 makes it get the state anew.
-pub async fn run(ctx: ClientContext) {
+async fn run(manner: Manner, ctx: ClientContext) {
     if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = watch(&mut session, &setup).await;
+        let end = watch(manner, &mut session, &setup).await;
         let recorded = session.recorded();
         // Every operation follows from another, none is due at a set time.
         session.close(end.map(|()| Account { scheduled: recorded, ..Account::default() }));
@@ -42,11 +124,7 @@ struct Manner {
 }
 
 impl Manner {
-    fn of(setup: &Setup) -> Self {
-        let spec = match &setup.planned.spec {
-            Some(Client::Watcher(spec)) => spec.clone(),
-            _ => Watcher::default(),
-        };
+    fn of(spec: &Watcher) -> Self {
         let timeout = spec.timeout.map_or(TIMEOUT, |timeout| timeout.0);
         Self { bookmarks: spec.bookmarks, initial: spec.initial, timeout }
     }
@@ -64,9 +142,8 @@ impl Manner {
     }
 }
 
-async fn watch(session: &mut Session, setup: &Setup) -> Result<(), Broken> {
+async fn watch(mut manner: Manner, session: &mut Session, setup: &Setup) -> Result<(), Broken> {
     let mut http = HttpClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
-    let mut manner = Manner::of(setup);
     let stop = session.stop();
     let mut last_seen = None;
     let mut stream = 0;

@@ -5,10 +5,10 @@
 use super::spec::{Client, Drill, Step};
 use crate::apf::level::{capacity, wait_limit};
 use crate::apf::seats::DEFAULT_SERVER_SEATS;
-use crate::check::objectives::LosesLease;
-use crate::client::spec::{Load, LoadProtocol, LoadRequest};
+use crate::check::apf::lease::LosesLease;
+use crate::client::load_spec::{Load, LoadProtocol, LoadRequest};
 use crate::fault::apf_level::{APF_LEVEL, ApfLevel, LimitResponse};
-use crate::step::spec::LoadUntil;
+use crate::step::load::LoadUntil;
 use std::time::Duration;
 
 /// `--request-timeout` of an API server that was given none.
@@ -357,7 +357,7 @@ impl Meeting<'_> {
             matches!(client, Client::Load(other) if other.while_held_by.as_deref() == Some(&self.load.name))
         });
         for client in self.drill.spec.clients.iter() {
-            let name = super::lint::client_name(client);
+            let name = client.kind().name();
             if name == self.load.name || !self.level.clients.iter().any(|c| c == name) {
                 continue;
             }

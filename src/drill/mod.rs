@@ -2,6 +2,7 @@
 
 pub mod file;
 pub mod flow;
+mod kinds;
 pub mod lint;
 pub mod parameters;
 pub mod parse;
@@ -10,7 +11,7 @@ pub mod reference;
 pub mod schema;
 pub mod source;
 pub mod spec;
-mod suggest;
+pub(crate) mod suggest;
 mod tree;
 mod typed;
 pub mod values;

@@ -2,27 +2,54 @@
 //!
 //! Steps, clients and objectives are externally tagged enums, so that an error
 //! in one of them points at the exact key. Each variant's type lives in the file
-//! of the thing it configures; this file only lists them.
+//! of the thing it configures; this file only lists them, one line for each.
 
+use super::kinds::kinds;
 use super::values::Span;
+use crate::check::objective::ObjectiveKind;
+use crate::client::under_test::ClientUnderTest;
+use crate::step::kind::StepKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use crate::check::objectives::{
-    ApfOutcomes, Latency, Linearizable, LosesLease, NoClientOnLostTimeline, NoTwoLeaders, RetriesHide, Rpo,
-    Rto, SuccessRate, WatchDelivers,
-};
-pub use crate::client::spec::{
-    CasUpdater, Deployer, EtcdWatcher, EventWriter, GetReader, LeaderElector, LeaseKeeper, LedgerWriter,
-    ListReader, Load, PodCreator, Reflector, RetryingLoad, SecretReader, Watcher,
-};
+pub use crate::check::apf::latency::Latency;
+pub use crate::check::apf::lease::LosesLease;
+pub use crate::check::apf::outcomes::ApfOutcomes;
+pub use crate::check::apf::retries::RetriesHide;
+pub use crate::check::apf::success::SuccessRate;
+pub use crate::check::apf::watch::WatchDelivers;
+pub use crate::check::linearizable::Linearizable;
+pub use crate::check::lost_timeline::NoClientOnLostTimeline;
+pub use crate::check::rpo::Rpo;
+pub use crate::check::rto::Rto;
+pub use crate::check::two_leaders::NoTwoLeaders;
+pub use crate::client::cas_updater::CasUpdater;
+pub use crate::client::deployer::Deployer;
+pub use crate::client::etcd_watcher::EtcdWatcher;
+pub use crate::client::event_writer::EventWriter;
+pub use crate::client::get_reader::GetReader;
+pub use crate::client::leader_elector::LeaderElector;
+pub use crate::client::lease_keeper::LeaseKeeper;
+pub use crate::client::ledger_writer::LedgerWriter;
+pub use crate::client::list_reader::ListReader;
+pub use crate::client::load_spec::{Load, RetryingLoad};
+pub use crate::client::pod_creator::PodCreator;
+pub use crate::client::reflector::Reflector;
+pub use crate::client::secret_reader::SecretReader;
+pub use crate::client::watcher::Watcher;
 pub use crate::fault::apf_level::ApfLevel;
 pub use crate::fault::lose_etcd::LoseEtcd;
 pub use crate::fault::lose_members::{MemberLoss, QuorumLoss};
 pub use crate::probe::spec::{ApiReady, WriteSucceeds};
-pub use crate::step::spec::{ApfShares, End, Hold, Observe, RestoreSnapshot, RunLoad, TakeSnapshot};
+pub use crate::step::apf_shares::ApfShares;
+pub use crate::step::end::End;
+pub use crate::step::hold::Hold;
+pub use crate::step::load::RunLoad;
+pub use crate::step::observe::Observe;
+pub use crate::step::restore_spec::RestoreSnapshot;
+pub use crate::step::take_snapshot::TakeSnapshot;
 
 /// The only API version this build reads.
 pub const API_VERSION: &str = "quakeproof.dev/v1alpha1";
@@ -254,68 +281,68 @@ pub enum SteadyState {
     WriteSucceeds(WriteSucceeds),
 }
 
-/// One client of the drill.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Client {
-    /// Creates uniquely valued objects and keeps the acknowledged ones in a ledger.
-    LedgerWriter(LedgerWriter),
-    /// Reads single objects with quorum.
-    GetReader(GetReader),
-    /// Lists the ledger's objects.
-    ListReader(ListReader),
-    /// Watches through the API server, resuming from its last resourceVersion.
-    Watcher(Watcher),
-    /// Watches etcd directly, resuming from its last revision.
-    EtcdWatcher(EtcdWatcher),
-    /// Reads and lists a Secret of its own.
-    SecretReader(SecretReader),
-    /// Updates objects by compare-and-swap, from the resourceVersion that it holds.
-    CasUpdater(CasUpdater),
-    /// Keeps a copy of the ledger as programs built on the kube crate do.
-    Reflector(Reflector),
-    /// Holds raw etcd leases.
-    LeaseKeeper(LeaseKeeper),
-    /// Candidates for one Lease.
-    LeaderElector(LeaderElector),
-    /// Creates Events.
-    EventWriter(EventWriter),
-    /// Creates Deployments and waits for their ReplicaSets.
-    Deployer(Deployer),
-    /// Creates Pods and waits for the scheduler.
-    PodCreator(PodCreator),
-    /// Sends requests at instants that are fixed beforehand.
-    Load(Load),
-    /// The same, and sends again what is refused, as client libraries do.
-    RetryingLoad(RetryingLoad),
+kinds! {
+    /// One client of the drill.
+    pub enum Client: ClientUnderTest {
+        /// Creates uniquely valued objects and keeps the acknowledged ones in a ledger.
+        "ledgerWriter" => LedgerWriter(LedgerWriter),
+        /// Reads single objects with quorum.
+        "getReader" => GetReader(GetReader),
+        /// Lists the ledger's objects.
+        "listReader" => ListReader(ListReader),
+        /// Watches through the API server, resuming from its last resourceVersion.
+        "watcher" => Watcher(Watcher),
+        /// Watches etcd directly, resuming from its last revision.
+        "etcdWatcher" => EtcdWatcher(EtcdWatcher),
+        /// Reads and lists a Secret of its own.
+        "secretReader" => SecretReader(SecretReader),
+        /// Updates objects by compare-and-swap, from the resourceVersion that it holds.
+        "casUpdater" => CasUpdater(CasUpdater),
+        /// Keeps a copy of the ledger as programs built on the kube crate do.
+        "reflector" => Reflector(Reflector),
+        /// Holds raw etcd leases.
+        "leaseKeeper" => LeaseKeeper(LeaseKeeper),
+        /// Candidates for one Lease.
+        "leaderElector" => LeaderElector(LeaderElector),
+        /// Creates Events.
+        "eventWriter" => EventWriter(EventWriter),
+        /// Creates Deployments and waits for their ReplicaSets.
+        "deployer" => Deployer(Deployer),
+        /// Creates Pods and waits for the scheduler.
+        "podCreator" => PodCreator(PodCreator),
+        /// Sends requests at instants that are fixed beforehand.
+        "load" => Load(Load),
+        /// The same, and sends again what is refused, as client libraries do.
+        "retryingLoad" => RetryingLoad(RetryingLoad),
+    }
 }
 
-/// One step of the drill.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Step {
-    /// Saves an etcd snapshot under a name.
-    TakeSnapshot(TakeSnapshot),
-    /// Lets the clients run for a while.
-    Hold(Hold),
-    /// Kills etcd members and takes their data directories away.
-    LoseEtcd(LoseEtcd),
-    /// Kills one etcd member; the others keep quorum.
-    MemberLoss(MemberLoss),
-    /// Kills so many etcd members that the rest has no quorum.
-    QuorumLoss(QuorumLoss),
-    /// Makes a priority level of API Priority and Fairness, and sends clients to it.
-    ApfLevel(ApfLevel),
-    /// Changes the shares of a level that the drill made.
-    ApfShares(ApfShares),
-    /// Starts the load of clients, and waits for it.
-    Load(RunLoad),
-    /// Ends a fault by its undo.
-    End(End),
-    /// Restores etcd from a snapshot and starts it.
-    RestoreSnapshot(RestoreSnapshot),
-    /// Waits for a condition while the clients record.
-    Observe(Observe),
+kinds! {
+    /// One step of the drill.
+    pub enum Step: StepKind {
+        /// Saves an etcd snapshot under a name.
+        "takeSnapshot" => TakeSnapshot(TakeSnapshot),
+        /// Lets the clients run for a while.
+        "hold" => Hold(Hold),
+        /// Kills etcd members and takes their data directories away.
+        "loseEtcd" => LoseEtcd(LoseEtcd),
+        /// Kills one etcd member; the others keep quorum.
+        "memberLoss" => MemberLoss(MemberLoss),
+        /// Kills so many etcd members that the rest has no quorum.
+        "quorumLoss" => QuorumLoss(QuorumLoss),
+        /// Makes a priority level of API Priority and Fairness, and sends clients to it.
+        "apfLevel" => ApfLevel(ApfLevel),
+        /// Changes the shares of a level that the drill made.
+        "apfShares" => ApfShares(ApfShares),
+        /// Starts the load of clients, and waits for it.
+        "load" => Load(RunLoad),
+        /// Ends a fault by its undo.
+        "end" => End(End),
+        /// Restores etcd from a snapshot and starts it.
+        "restoreSnapshot" => RestoreSnapshot(RestoreSnapshot),
+        /// Waits for a condition while the clients record.
+        "observe" => Observe(Observe),
+    }
 }
 
 impl Step {
@@ -329,30 +356,30 @@ impl Step {
     }
 }
 
-/// One objective of the drill.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Objective {
-    /// Time between two named marks.
-    Rto(Rto),
-    /// Acknowledged writes lost, in time or in number.
-    Rpo(Rpo),
-    /// No client's view differs from etcd's own state at the same revision.
-    NoClientOnLostTimeline(NoClientOnLostTimeline),
-    /// No two candidates of one Lease believe at the same time that they lead.
-    NoTwoLeaders(NoTwoLeaders),
-    /// What clients were answered fits one order of writes, on either side of a restore.
-    Linearizable(Linearizable),
-    /// Requests met the fates that flow control was predicted to give them.
-    ApfOutcomes(ApfOutcomes),
-    /// An open watch goes on delivering while its client is held up.
-    WatchDelivers(WatchDelivers),
-    /// A leader elector that is held up loses its Lease when its rules say so.
-    LosesLease(LosesLease),
-    /// Requests of a load are answered in time.
-    Latency(Latency),
-    /// So many requests of a load succeed, at least or at most.
-    SuccessRate(SuccessRate),
-    /// Retries hide refusals from whoever asked.
-    RetriesHide(RetriesHide),
+kinds! {
+    /// One objective of the drill.
+    pub enum Objective: ObjectiveKind {
+        /// Time between two named marks.
+        "rto" => Rto(Rto),
+        /// Acknowledged writes lost, in time or in number.
+        "rpo" => Rpo(Rpo),
+        /// No client's view differs from etcd's own state at the same revision.
+        "noClientOnLostTimeline" => NoClientOnLostTimeline(NoClientOnLostTimeline),
+        /// No two candidates of one Lease believe at the same time that they lead.
+        "noTwoLeaders" => NoTwoLeaders(NoTwoLeaders),
+        /// What clients were answered fits one order of writes, on either side of a restore.
+        "linearizable" => Linearizable(Linearizable),
+        /// Requests met the fates that flow control was predicted to give them.
+        "apfOutcomes" => ApfOutcomes(ApfOutcomes),
+        /// An open watch goes on delivering while its client is held up.
+        "watchDelivers" => WatchDelivers(WatchDelivers),
+        /// A leader elector that is held up loses its Lease when its rules say so.
+        "losesLease" => LosesLease(LosesLease),
+        /// Requests of a load are answered in time.
+        "latency" => Latency(Latency),
+        /// So many requests of a load succeed, at least or at most.
+        "successRate" => SuccessRate(SuccessRate),
+        /// Retries hide refusals from whoever asked.
+        "retriesHide" => RetriesHide(RetriesHide),
+    }
 }

@@ -23,7 +23,7 @@ fn cut_short(wrong: &str, right: &str) -> bool {
 }
 
 /// `did you mean …?` if anything is close, then all that is allowed.
-pub(super) fn hint(wrong: &str, what: &str, candidates: &[&str]) -> Option<String> {
+pub(crate) fn hint(wrong: &str, what: &str, candidates: &[&str]) -> Option<String> {
     if candidates.is_empty() {
         return None;
     }

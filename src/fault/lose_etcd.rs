@@ -15,14 +15,17 @@
 
 use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized, expect_look};
 use crate::agent::undo::{OnLapse, Undo, UndoOp};
+use crate::drill::lint::{Lint, Place, SoFar};
 use crate::drill::spec::Step;
 use crate::guard::GuardToken;
 use crate::plan::PlannedComponent;
 use crate::provider::Capability;
 use crate::provider::component::{ComponentId, ComponentState, DataSlot, Role, StopMethod};
+use crate::step::kind::StepKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Kills etcd members and moves their data directories aside. The directories
 /// are kept until the run has ended well.
@@ -89,6 +92,22 @@ fn start(components: &[ComponentId]) -> impl Iterator<Item = UndoOp> + '_ {
     let starts = components.iter().cloned().map(|component| UndoOp::Start { component });
     let waits = components.iter().cloned().map(|component| UndoOp::AwaitReady { component });
     starts.chain(waits)
+}
+
+impl StepKind for LoseEtcd {
+    fn lint<'d>(&'d self, lint: &mut Lint<'d>, at: &Place, so_far: &mut SoFar<'d>) {
+        if so_far.lost.is_some() {
+            let help = "restore etcd with `restoreSnapshot` before it is lost again";
+            lint.error(&at.key("members"), "etcd is lost already", help);
+        } else {
+            so_far.begins(lint, at, self.kind());
+        }
+        so_far.lost = Some(at.index);
+    }
+
+    fn fault(&self) -> Option<Arc<dyn Fault>> {
+        Some(Arc::new(self.clone()))
+    }
 }
 
 impl Fault for LoseEtcd {
@@ -245,7 +264,7 @@ mod tests {
     use super::*;
     use crate::agent::undo::InjectionId;
     use crate::provider::component::HostId;
-    use crate::step::spec::RestoreSnapshot;
+    use crate::step::restore_spec::RestoreSnapshot;
 
     fn cluster() -> Vec<PlannedComponent> {
         let component = |name: &str, role| PlannedComponent {

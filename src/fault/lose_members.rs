@@ -6,13 +6,17 @@
 
 use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized, expect_look};
 use crate::agent::undo::{OnLapse, Undo, UndoOp};
+use crate::drill::lint::{Lint, Place, SoFar};
+use crate::drill::suggest;
 use crate::guard::GuardToken;
 use crate::plan::PlannedComponent;
 use crate::provider::Capability;
 use crate::provider::component::{ComponentId, ComponentState, Role, StopMethod};
+use crate::step::kind::StepKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Kills one etcd member; the others keep quorum.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -98,6 +102,33 @@ async fn all_answer(context: FaultContext<'_>, injection: Injection<'_>) -> Resu
     Ok(seen.join("; "))
 }
 
+impl StepKind for MemberLoss {
+    fn lint<'d>(&'d self, lint: &mut Lint<'d>, at: &Place, so_far: &mut SoFar<'d>) {
+        self.member_is_one_of_several(lint, at);
+        so_far.begins(lint, at, self.kind());
+    }
+
+    fn fault(&self) -> Option<Arc<dyn Fault>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+impl MemberLoss {
+    fn member_is_one_of_several(&self, lint: &mut Lint<'_>, at: &Place) {
+        let count = lint.drill.spec.cluster.topology.etcd;
+        let path = at.key("member");
+        let names: Vec<String> = (1..=count).map(|n| format!("etcd-{n}")).collect();
+        let known: Vec<&str> = names.iter().map(String::as_str).collect();
+        if !known.contains(&self.member.0.as_str()) {
+            let help = suggest::hint(&self.member.0, "etcd members", &known).unwrap_or_default();
+            lint.error(&path, format!("the cluster has no etcd member `{}`", self.member), help);
+        } else if count < 3 {
+            let title = "the loss of the only member is the loss of the quorum";
+            lint.error(&path, title, "use `quorumLoss: {}`, or set `topology.etcd: 3`");
+        }
+    }
+}
+
 impl Fault for MemberLoss {
     fn kind(&self) -> &'static str {
         "memberLoss"
@@ -160,6 +191,16 @@ impl Fault for MemberLoss {
         injection: Injection<'a>,
     ) -> Faulting<'a, String> {
         Box::pin(all_answer(context, injection))
+    }
+}
+
+impl StepKind for QuorumLoss {
+    fn lint<'d>(&'d self, lint: &mut Lint<'d>, at: &Place, so_far: &mut SoFar<'d>) {
+        so_far.begins(lint, at, self.kind());
+    }
+
+    fn fault(&self) -> Option<Arc<dyn Fault>> {
+        Some(Arc::new(self.clone()))
     }
 }
 

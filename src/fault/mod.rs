@@ -69,19 +69,7 @@ impl Aim<'_> {
 /// The fault that a step injects; `None` for steps that are no fault.
 #[must_use]
 pub fn of(step: &Step) -> Option<Arc<dyn Fault>> {
-    match step {
-        Step::LoseEtcd(fault) => Some(Arc::new(fault.clone())),
-        Step::QuorumLoss(fault) => Some(Arc::new(fault.clone())),
-        Step::MemberLoss(fault) => Some(Arc::new(fault.clone())),
-        Step::ApfLevel(fault) => Some(Arc::new(fault.clone())),
-        Step::ApfShares(_)
-        | Step::Load(_)
-        | Step::TakeSnapshot(_)
-        | Step::Hold(_)
-        | Step::RestoreSnapshot(_)
-        | Step::End(_)
-        | Step::Observe(_) => None,
-    }
+    step.kind().fault()
 }
 
 /// What a fault works with.

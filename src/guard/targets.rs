@@ -1,7 +1,6 @@
 //! Which components a fault may hit.
 
 use super::GuardError;
-use crate::drill::lint::step_key;
 use crate::drill::spec::Step;
 use crate::fault;
 use crate::plan::PlannedStep;
@@ -30,7 +29,7 @@ pub(super) fn check(step: &PlannedStep, statuses: &[ComponentStatus]) -> Result<
 
 /// The step's key in the drill file, and the role that its targets must have.
 fn kind_and_role(step: &Step) -> (&'static str, Option<Role>) {
-    (step_key(step), fault::of(step).map(|fault| fault.role()))
+    (step.key(), fault::of(step).map(|fault| fault.role()))
 }
 
 fn reasons(wanted: Option<Role>, statuses: &[ComponentStatus]) -> String {

@@ -6,7 +6,7 @@
 //!   before `Retry-After` is over.
 
 use super::exchange::Exchanged;
-use crate::client::spec::RetriesLike;
+use crate::client::load_spec::RetriesLike;
 use std::time::Duration;
 
 /// Longest pause of the kube crate.

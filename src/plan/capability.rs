@@ -1,7 +1,7 @@
 //! What the parts of a drill need of a provider.
 
-use crate::drill::lint::{client_key, client_name, step_key};
-use crate::drill::spec::{Client, Drill, ProviderKind, Step};
+use crate::client::under_test::TalksTo;
+use crate::drill::spec::{Drill, ProviderKind};
 use crate::fault;
 use crate::provider::Capability::{
     self, AddressApiServers, ControlComponents, DeadMan, ReachEtcd, ReplaceEtcdData,
@@ -21,20 +21,18 @@ pub fn offered_by(provider: ProviderKind) -> BTreeSet<Capability> {
 /// Needs of each part: what it is, in words, and what it can't do without.
 pub(super) fn needs(drill: &Drill) -> Vec<(String, Vec<Capability>)> {
     let steps = drill.spec.steps.iter().enumerate().filter_map(|(i, step)| {
-        let needs = match (step, fault::of(step)) {
-            (_, Some(fault)) => fault.needs().into_iter().collect(),
-            (Step::TakeSnapshot(_), _) => vec![ControlComponents, ReachEtcd],
-            (Step::RestoreSnapshot(_), _) => vec![ControlComponents, ReplaceEtcdData, ReachEtcd],
-            _ => return None,
+        let needs = match fault::of(step) {
+            Some(fault) => fault.needs().into_iter().collect(),
+            None => step.kind().requires(),
         };
-        Some((format!("step {} (`{}`)", i + 1, step_key(step)), needs))
+        (!needs.is_empty()).then(|| (format!("step {} (`{}`)", i + 1, step.key()), needs))
     });
     let clients = drill.spec.clients.iter().map(|client| {
-        let needs = match client {
-            Client::EtcdWatcher(_) | Client::LeaseKeeper(_) => ReachEtcd,
-            _ => AddressApiServers,
+        let needs = match client.kind().talks_to() {
+            TalksTo::Etcd => ReachEtcd,
+            TalksTo::ApiServer | TalksTo::Named(_) => AddressApiServers,
         };
-        (format!("client `{}` (`{}`)", client_name(client), client_key(client)), vec![needs])
+        (format!("client `{}` (`{}`)", client.kind().name(), client.key()), vec![needs])
     });
     steps.chain(clients).collect()
 }

@@ -3,8 +3,7 @@
 use super::minimum::Windows;
 use super::steps::of_role;
 use super::{MinimumOperations, PlannedClient, PlannedComponent};
-use crate::check::objectives::RtoTo;
-use crate::drill::lint::client_name;
+use crate::client::under_test::TalksTo;
 use crate::drill::spec::{ApiReady, Client, Drill, Objective, SteadyState, Step, Topology};
 use crate::fault;
 use crate::fault::apf_level::client_user;
@@ -44,40 +43,23 @@ pub(super) fn clients(drill: &Drill, components: &[PlannedComponent]) -> Vec<Pla
     let etcd = of_role(components, Role::Etcd);
     let written_every = written_every(drill);
     for (i, client) in drill.spec.clients.iter().enumerate() {
-        let api_server = || api_servers[i % api_servers.len()].clone();
-        let name = client_name(client);
-        let (kind, target, every) = match client {
-            Client::LedgerWriter(c) => (ClientKind::LedgerWriter, api_server(), Some(c.rate.interval())),
-            Client::GetReader(c) => (ClientKind::GetReader, api_server(), Some(c.every.0)),
-            Client::ListReader(c) => (ClientKind::ListReader, api_server(), Some(c.every.0)),
-            Client::Watcher(_) => (ClientKind::Watcher, api_server(), None),
-            Client::EtcdWatcher(_) => (ClientKind::EtcdWatcher, etcd[0].clone(), None),
-            Client::SecretReader(c) => (ClientKind::SecretReader, api_server(), Some(c.every.0)),
-            Client::CasUpdater(c) => (ClientKind::CasUpdater, api_server(), Some(c.every.0)),
-            Client::Reflector(_) => (ClientKind::Reflector, api_server(), None),
-            Client::LeaseKeeper(c) => (ClientKind::LeaseKeeper, etcd[0].clone(), Some(c.every.0)),
-            Client::LeaderElector(c) => (ClientKind::LeaderElector, api_server(), Some(c.retry_period.0)),
-            Client::EventWriter(c) => (ClientKind::EventWriter, api_server(), Some(c.every.0)),
-            Client::Deployer(c) => (ClientKind::Deployer, api_server(), Some(c.every.0)),
-            Client::PodCreator(c) => (ClientKind::PodCreator, api_server(), Some(c.every.0)),
-            Client::RetryingLoad(c) => {
-                (ClientKind::RetryingLoad, c.server.clone().unwrap_or_else(api_server), None)
-            }
-            Client::Load(c) => (ClientKind::Load, c.server.clone().unwrap_or_else(api_server), None),
-        };
+        let it = client.kind();
+        let every = it.every();
         planned.push(PlannedClient {
-            name: name.to_owned(),
-            kind,
-            target,
-            identity: client_user(name),
+            name: it.name().to_owned(),
+            kind: it.history_kind(),
+            target: match it.talks_to() {
+                TalksTo::ApiServer => api_servers[i % api_servers.len()].clone(),
+                TalksTo::Named(server) => server.clone(),
+                TalksTo::Etcd => etcd[0].clone(),
+            },
+            identity: client_user(it.name()),
             spec: Some(client.clone()),
             every_ns: every.map(nanos),
-            minimum: match kind {
-                // Begins with its step; its own checker counts what it did.
-                ClientKind::Load | ClientKind::RetryingLoad => {
-                    MinimumOperations { before: 0, during: 0, after: 0 }
-                }
-                _ => every.map_or_else(|| windows.watching(written_every), |e| windows.paced(e)),
+            minimum: if it.is_begun_by_a_step() {
+                MinimumOperations { before: 0, during: 0, after: 0 }
+            } else {
+                every.map_or_else(|| windows.watching(written_every), |e| windows.paced(e))
             },
         });
     }
@@ -125,19 +107,9 @@ fn needs_truth(drill: &Drill) -> bool {
     let spec = &drill.spec;
     let step = |s: &Step| {
         let of_etcd = fault::of(s).is_some_and(|fault| fault.role() == Role::Etcd);
-        of_etcd || matches!(s, Step::TakeSnapshot(_) | Step::RestoreSnapshot(_))
+        of_etcd || s.kind().is_about_etcd()
     };
-    let objective = |o: &Objective| match o {
-        Objective::Rto(r) => matches!(r.to, RtoTo::EtcdServing | RtoTo::FirstTrueList | RtoTo::FirstGoodGet),
-        Objective::Rpo(_) | Objective::NoClientOnLostTimeline(_) | Objective::Linearizable(_) => true,
-        Objective::NoTwoLeaders(_)
-        | Objective::ApfOutcomes(_)
-        | Objective::WatchDelivers(_)
-        | Objective::LosesLease(_)
-        | Objective::Latency(_)
-        | Objective::SuccessRate(_)
-        | Objective::RetriesHide(_) => false,
-    };
+    let objective = |o: &Objective| o.kind().rests_on_truth();
     spec.steps.iter().any(step)
         || spec.objectives.iter().any(objective)
         || spec.clients.iter().any(|c| matches!(c, Client::EtcdWatcher(_)))

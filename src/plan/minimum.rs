@@ -29,7 +29,9 @@ impl Windows {
         let steps = &drill.spec.steps;
         let fault = steps.iter().position(|s| fault::of(s).is_some());
         let ended = steps.iter().rposition(|s| matches!(s, Step::RestoreSnapshot(_) | Step::End(_)));
-        let sum = |steps: &[Step]| steps.iter().map(known).fold(Duration::ZERO, Duration::saturating_add);
+        let sum = |steps: &[Step]| {
+            steps.iter().map(|step| step.kind().lasts()).fold(Duration::ZERO, Duration::saturating_add)
+        };
         let before = sum(&steps[..fault.unwrap_or(steps.len())]);
         let during = match (fault, ended) {
             (Some(fault), Some(ended)) if matches!(steps[fault], Step::MemberLoss(_)) => {
@@ -57,14 +59,6 @@ impl Windows {
     pub fn watching(&self, every: Option<Duration>) -> MinimumOperations {
         let before = every.map_or(0, |e| due(self.before, e) / 2);
         MinimumOperations { before, during: 0, after: 0 }
-    }
-}
-
-fn known(step: &Step) -> Duration {
-    match step {
-        Step::Hold(s) => s.duration.0,
-        Step::Observe(s) => s.then.0,
-        _ => Duration::ZERO,
     }
 }
 

@@ -22,7 +22,7 @@ pub use expand::components;
 use crate::agent::undo::OnLapse;
 use crate::apf::level::wait_limit;
 use crate::apf::range::Outcomes;
-use crate::client::spec::Load;
+use crate::client::load_spec::Load;
 use crate::drill::flow::REQUEST_TIMEOUT;
 use crate::drill::spec::{
     Client, Drill, EncryptionAtRest, Limits, Objective, ProviderKind, SteadyState, Step, Topology,

@@ -17,16 +17,17 @@
 //!   watch: etcd says "compacted", the API server lists again and ends its clients'
 //!   watches with 410 (executed on 1.37.2). A smaller bump leaves watches in the future.
 
-pub(super) mod consumers;
+pub(crate) mod consumers;
 pub mod flow;
 
 use super::expand::writes_per_second;
 use super::versions::minor;
 use super::{FlowPrediction, PlannedClient, PlannedObjective, PredictedView, Prediction, Versions};
-use crate::check::objectives::{Rto, RtoFrom, RtoTo};
+use crate::check::objective::Foreseen;
+use crate::check::rto::{Rto, RtoFrom, RtoTo};
 use crate::client::failure::FailureClass;
-use crate::client::spec::{InitialState, ListResourceVersion};
-use crate::drill::lint::{client_name, objective_name};
+use crate::client::list_reader::ListResourceVersion;
+use crate::client::watcher::InitialState;
 use crate::drill::spec::{Client, Drill, ListReader, Objective, RestoreSnapshot, Step};
 use crate::drill::values::Span;
 use crate::provider::component::ComponentId;
@@ -117,7 +118,7 @@ impl<'a> Procedure<'a> {
         let after = if lies { PredictedView::LostTimeline } else { PredictedView::True };
         let before = if self.past == Past::Yes { PredictedView::NotApplicable } else { after };
         Some(Prediction {
-            client: client_name(client).to_owned(),
+            client: client.kind().name().to_owned(),
             before_passing: before,
             after_passing: after,
             gone_410: watch && self.past == Past::Yes,
@@ -308,24 +309,13 @@ fn restore(drill: &Drill) -> Option<(&RestoreSnapshot, Duration)> {
 /// Objectives, each with what is expected of it in words.
 pub(super) fn objectives(
     drill: &Drill,
-    predictions: &[Prediction],
+    views: &[Prediction],
     flows: &[FlowPrediction],
 ) -> Vec<PlannedObjective> {
     let planned = |objective: &Objective| PlannedObjective {
-        name: objective_name(objective).to_owned(),
+        name: objective.kind().name().to_owned(),
         objective: objective.clone(),
-        predicted: match objective {
-            Objective::Rto(o) => rto(drill, o, predictions),
-            Objective::Rpo(_) => rpo(drill),
-            Objective::NoClientOnLostTimeline(_) => timeline(predictions),
-            Objective::NoTwoLeaders(_) => consumers::leaders(drill),
-            Objective::Linearizable(_) => linearizable(drill),
-            Objective::ApfOutcomes(o) => flow::in_words(o, flows),
-            Objective::WatchDelivers(_) => Some(flow::WATCH_GOES_ON.to_owned()),
-            Objective::LosesLease(o) => flow::loses_lease(drill, o),
-            Objective::Latency(_) | Objective::SuccessRate(_) => None,
-            Objective::RetriesHide(_) => Some(flow::RETRIES_HIDE.to_owned()),
-        },
+        predicted: objective.kind().predicted(&Foreseen { drill, views, flows }),
     };
     drill.spec.objectives.iter().map(planned).collect()
 }
@@ -361,7 +351,7 @@ fn rto_of_members(drill: &Drill, o: &Rto) -> Option<String> {
     Some(format!("met, if {} leaves room for it: {work}", o.within))
 }
 
-fn rto(drill: &Drill, o: &Rto, predictions: &[Prediction]) -> Option<String> {
+pub(crate) fn rto(drill: &Drill, o: &Rto, predictions: &[Prediction]) -> Option<String> {
     let Some((restore, _)) = restore(drill) else { return rto_of_members(drill, o) };
     let from = match o.from {
         RtoFrom::Fault => "the fault",
@@ -404,7 +394,7 @@ fn some_list_is_true(drill: &Drill, predictions: &[Prediction]) -> bool {
     predictions.iter().any(|p| p.after_passing == PredictedView::True && lists(&p.client))
 }
 
-fn rpo(drill: &Drill) -> Option<String> {
+pub(crate) fn rpo(drill: &Drill) -> Option<String> {
     let Some((restore, held)) = restore(drill) else {
         return quorum(drill).map(|_| {
             "met: what etcd acknowledges is on the disks of a majority, which come back".to_owned()
@@ -419,7 +409,7 @@ fn rpo(drill: &Drill) -> Option<String> {
     ))
 }
 
-fn timeline(predictions: &[Prediction]) -> Option<String> {
+pub(crate) fn timeline(predictions: &[Prediction]) -> Option<String> {
     if predictions.is_empty() {
         return None;
     }
@@ -437,7 +427,7 @@ fn timeline(predictions: &[Prediction]) -> Option<String> {
 }
 
 /// A bump of the right size is the only procedure after which no client sees its revision go back.
-fn linearizable(drill: &Drill) -> Option<String> {
+pub(crate) fn linearizable(drill: &Drill) -> Option<String> {
     let Some((restore, _)) = restore(drill) else {
         return Some("met: no step takes back what etcd has acknowledged".to_owned());
     };

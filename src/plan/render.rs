@@ -2,7 +2,6 @@
 
 use super::digest::plan_digest;
 use super::{Plan, PlannedClient};
-use crate::drill::lint::step_key;
 use crate::drill::spec::Step;
 use crate::drill::values::Span;
 use crate::history::record::ClientKind;
@@ -77,14 +76,14 @@ impl Page {
         table.push_record(["#", "step", "with", "on"]);
         for step in &plan.steps {
             let targets: Vec<String> = step.targets.iter().map(ToString::to_string).collect();
-            let (key, index) = (step_key(&step.step), step.index.to_string());
+            let (key, index) = (step.step.key(), step.index.to_string());
             push(&mut table, [index, key.to_owned(), settings(&step.step, key), dash(&targets.join(", "))]);
         }
         self.table(table);
         for step in &plan.steps {
             let Some(fault) = &step.fault else { continue };
             let ended = match fault.closed_by {
-                Some(i) => format!("by step {i} (`{}`)", step_key(&plan.steps[i].step)),
+                Some(i) => format!("by step {i} (`{}`)", plan.steps[i].step.key()),
                 None => "by its undo".to_owned(),
             };
             let _ = writeln!(self.out, "\nFault in step {}", step.index);

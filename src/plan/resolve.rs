@@ -12,7 +12,7 @@ use crate::drill::spec::{KeyBackup, Step};
 use crate::drill::{self, lint, parse};
 use crate::exit::ExitCode;
 use crate::provider::Capability;
-use crate::step::spec::EncryptionKey;
+use crate::step::restore_spec::EncryptionKey;
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 

@@ -5,7 +5,6 @@ use crate::agent::undo::OnLapse;
 use crate::drill::spec::{Drill, Step};
 use crate::fault::{self, Aim, Fault};
 use crate::provider::component::{ComponentId, Role};
-use crate::step::spec::RestoreSnapshot;
 
 /// Declared upper limit of an undo: stop, move data, start, wait for LIST to equal etcd.
 const UNDO_WITHIN_NS: u64 = 60_000_000_000;
@@ -15,11 +14,9 @@ pub(super) fn resolve(drill: &Drill, components: &[PlannedComponent]) -> Vec<Pla
     let steps = &drill.spec.steps;
     let planned = |(index, step): (usize, &Step)| {
         let fault = fault::of(step);
-        let targets = match (&fault, step) {
-            (Some(fault), _) => fault.targets(components),
-            (None, Step::TakeSnapshot(_)) => of_role(components, Role::Etcd).into_iter().take(1).collect(),
-            (None, Step::RestoreSnapshot(restore)) => restored(restore, components),
-            _ => Vec::new(),
+        let targets = match &fault {
+            Some(fault) => fault.targets(components),
+            None => step.kind().acts_on(components),
         };
         let fault = fault.map(|fault| harm(fault.as_ref(), steps, index, &targets, components));
         PlannedStep { index, step: step.clone(), targets, fault }
@@ -30,15 +27,6 @@ pub(super) fn resolve(drill: &Drill, components: &[PlannedComponent]) -> Vec<Pla
 /// Names of the components of one role, in order.
 pub(super) fn of_role(components: &[PlannedComponent], role: Role) -> Vec<ComponentId> {
     components.iter().filter(|c| c.role == role).map(|c| c.component.clone()).collect()
-}
-
-/// etcd, and what the procedure restarts.
-fn restored(restore: &RestoreSnapshot, components: &[PlannedComponent]) -> Vec<ComponentId> {
-    let mut hit = of_role(components, Role::Etcd);
-    for (role, _, which) in restore.restart.by_role() {
-        hit.extend(of_role(components, role).into_iter().filter(|component| which.takes(component)));
-    }
-    hit
 }
 
 fn harm(

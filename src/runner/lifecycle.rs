@@ -9,7 +9,6 @@ use crate::agent::protocol::{Request, Response};
 use crate::agent::view::ClusterView;
 use crate::client::load::LoadGate;
 use crate::clock::Clock;
-use crate::drill::lint::step_key;
 use crate::durable::write_atomically;
 use crate::evidence::layout::RunDir;
 use crate::evidence::redact::copy_log;
@@ -295,7 +294,7 @@ impl Run {
         let plan = Arc::clone(&ctx.plan);
         for planned in &plan.steps {
             let step = planned.index;
-            let kind = step_key(&planned.step);
+            let kind = planned.step.key();
             self.journalist.record(JournalEvent::StepStarted { step, kind: kind.to_owned() }).await?;
             if let Err(error) = step::execute(planned, ctx).await {
                 let reason = error.to_string();

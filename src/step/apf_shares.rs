@@ -1,17 +1,49 @@
 //! `apfShares`: changes the shares of a level that the drill made. The undo of the level removes it
 //! whatever its shares are, so nothing further is owed.
 
+use super::kind::{StepDone, StepKind};
 use super::load::identity;
-use super::spec::ApfShares;
 use super::{StepContext, StepError};
 use crate::agent::api::ApiAccess;
+use crate::drill::lint::{Lint, Place, SoFar};
 use crate::drill::spec::Step;
-use crate::fault::apf_level::{ApfLevel, LEVELS, limits_in_force};
+use crate::drill::suggest;
+use crate::fault::apf_level::{ApfLevel, LEVELS, limits_in_force, shares_in_range};
 use crate::journal::entry::Fact;
 use crate::plan::PlannedStep;
 use crate::provider::component::Role;
 use crate::runner::injection::{await_observation, still_leased};
 use hyper::Method;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Changes the shares of a level that an `apfLevel` made, and waits until every API server counts with them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApfShares {
+    /// Name of the level.
+    pub level: String,
+    /// `nominalConcurrencyShares` from now on.
+    #[schemars(range(max = 10_000))]
+    pub shares: u32,
+}
+
+impl StepKind for ApfShares {
+    fn lint<'d>(&'d self, lint: &mut Lint<'d>, at: &Place, so_far: &mut SoFar<'d>) {
+        shares_in_range(lint, &at.key("shares"), self.shares);
+        let names: Vec<&str> = so_far.levels.iter().map(|level| level.name.as_str()).collect();
+        if !names.contains(&self.level.as_str()) {
+            let help = suggest::hint(&self.level, "levels made before", &names)
+                .unwrap_or_else(|| "put it after the `apfLevel` that makes the level".to_owned());
+            let title = format!("no earlier step makes a level named `{}`", self.level);
+            lint.error(&at.key("level"), title, help);
+        }
+    }
+
+    fn execute<'a>(&'a self, planned: &'a PlannedStep, ctx: &'a mut StepContext) -> StepDone<'a> {
+        Box::pin(execute(planned, self, ctx))
+    }
+}
 
 /// Times that a change is tried again which somebody else's came in between.
 const TRIES: usize = 5;

@@ -3,7 +3,7 @@
 //! Before a load begins, one request of each of its clients shows by its headers which level it is on. What API
 //! servers count is read before that and again once every answer is there, so that it covers each of these requests.
 
-use super::spec::{LoadUntil, RunLoad};
+use super::kind::{StepDone, StepKind};
 use super::{StepContext, StepError};
 use crate::agent::api::ApiAccess;
 use crate::apf::dump::{self, Fill};
@@ -11,21 +11,93 @@ use crate::apf::metrics::{LevelMetrics, SchemaMetrics, Scrape};
 use crate::client::connection::{Connector, Protocol};
 use crate::client::load_request::{TARGET, get};
 use crate::clock::MonoNs;
-use crate::drill::spec::Step;
+use crate::drill::lint::{Lint, Place, SoFar, WAIT};
+use crate::drill::spec::{Client, Step};
+use crate::drill::values::Span;
 use crate::fault::apf_level::{ApfLevel, LEVELS, SCHEMAS, scrape};
 use crate::journal::entry::Fact;
 use crate::load::connections::Connections;
 use crate::load::sender::LoadProgress;
-use crate::plan::PlannedClient;
+use crate::plan::{PlannedClient, PlannedStep};
 use crate::provider::component::{ComponentId, Role};
 use crate::runner::clients::CLIENT_GROUP;
 use hyper::Method;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
+
+/// Starts the load of clients that have not begun yet, and waits. Before a load begins, a request of each client
+/// proves by its headers which level it is on, and the metrics of every API server are read; when all answers
+/// are there they are read again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunLoad {
+    /// Names of `load` clients.
+    pub clients: Vec<String>,
+    /// What is waited for.
+    #[serde(default)]
+    pub until: LoadUntil,
+    /// The step fails when that takes longer.
+    #[serde(default = "RunLoad::default_at_most")]
+    pub at_most: Span,
+}
+
+impl RunLoad {
+    fn default_at_most() -> Span {
+        Span::secs(60)
+    }
+}
+
+/// How far a load has to be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadUntil {
+    /// Every request was sent, or could not be.
+    Sent,
+    /// Every request has its answer, or will get none.
+    #[default]
+    Answered,
+}
+
+impl StepKind for RunLoad {
+    fn lint<'d>(&'d self, lint: &mut Lint<'d>, at: &Place, _: &mut SoFar<'d>) {
+        lint.span(&at.key("atMost"), self.at_most, WAIT);
+        let path = at.key("clients");
+        if self.clients.is_empty() {
+            lint.error(&path, "no load is named", "name `load` clients, as `[jailed]`");
+        }
+        let begun = |client: &Client| client.kind().is_begun_by_a_step();
+        lint.needs_loads(&path, &self.clients, begun);
+        self.in_time(lint, at);
+    }
+
+    fn lasts_at_most(&self) -> Duration {
+        self.at_most.0
+    }
+
+    fn execute<'a>(&'a self, _: &'a PlannedStep, ctx: &'a mut StepContext) -> StepDone<'a> {
+        Box::pin(execute(self, ctx))
+    }
+}
+
+impl RunLoad {
+    /// A load that can't come to its end, or be sent, within its step.
+    fn in_time(&self, lint: &mut Lint<'_>, at: &Place) {
+        for load in self.clients.iter().filter_map(|name| lint.drill.load(name)) {
+            let lasts = load.arrivals.duration();
+            if lasts > self.at_most {
+                let title =
+                    format!("`{}` sends for {lasts}, and the step fails after {}", load.name, self.at_most);
+                lint.error(&at.key("atMost"), title, format!("write `atMost: {lasts}` or more"));
+            }
+        }
+    }
+}
 
 /// A probe of a level that lets nothing through waits a quarter of this at most.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,25 +1,23 @@
 //! Steps that are not faults, one file per kind, and the one place that carries a step out.
 
+pub mod apf_shares;
 pub mod bump;
+pub mod end;
+pub mod hold;
+pub mod kind;
+pub mod load;
+pub mod observe;
 pub mod restart;
-pub mod spec;
-
-mod apf_shares;
-mod end;
-mod hold;
-mod load;
-mod observe;
 mod restore_snapshot;
+pub mod restore_spec;
 mod snapshot_file;
-mod take_snapshot;
+pub mod take_snapshot;
 
 use crate::agent::undo::InjectionId;
 use crate::agent::view::ClusterView;
 use crate::client::live_api::LiveApi;
 use crate::client::load::LoadGate;
 use crate::clock::{Clock, MonoNs};
-use crate::drill::lint::step_key;
-use crate::drill::spec::Step;
 use crate::guard::GuardToken;
 use crate::journal::JournalError;
 use crate::journal::entry::{Fact, JournalEvent};
@@ -27,7 +25,7 @@ use crate::plan::{Plan, PlannedStep};
 use crate::provider::Cluster;
 use crate::provider::component::{ComponentId, ControlError, Role};
 use crate::runner::dispatcher::Journalist;
-use crate::runner::injection::{self, OpenInjection};
+use crate::runner::injection::OpenInjection;
 use crate::runner::interrupt::Interrupt;
 use snapshot_file::SnapshotFile;
 use std::collections::BTreeMap;
@@ -167,22 +165,11 @@ impl StepContext {
 /// Whatever kept it from being carried out; the caller undoes what is open.
 pub async fn execute(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(), StepError> {
     ctx.go_on()?;
-    match &planned.step {
-        Step::TakeSnapshot(step) => take_snapshot::execute(step, ctx).await,
-        Step::Hold(step) => hold::execute(step, ctx).await,
-        Step::RestoreSnapshot(step) => restore_snapshot::execute(planned, step, ctx).await,
-        Step::Observe(step) => observe::execute(planned, step, ctx).await,
-        Step::End(step) => end::execute(planned, step, ctx).await,
-        Step::ApfShares(step) => apf_shares::execute(planned, step, ctx).await,
-        Step::Load(step) => load::execute(step, ctx).await,
-        Step::LoseEtcd(_) | Step::MemberLoss(_) | Step::QuorumLoss(_) | Step::ApfLevel(_) => {
-            injection::inject(planned, ctx).await
-        }
-    }
+    planned.step.kind().execute(planned, ctx).await
 }
 
 /// Identity of the injection that a step makes.
 #[must_use]
 pub fn injection_id(planned: &PlannedStep) -> InjectionId {
-    InjectionId(format!("{}-{}", planned.index, step_key(&planned.step)))
+    InjectionId(format!("{}-{}", planned.index, planned.step.key()))
 }

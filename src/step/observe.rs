@@ -1,11 +1,70 @@
 //! `observe`: waits for a condition while the clients record.
 
-use super::spec::{Observe, Until};
+use super::kind::{StepDone, StepKind};
 use super::{StepContext, StepError};
+use crate::drill::lint::{Lint, Place, SoFar, WAIT};
+use crate::drill::values::Span;
 use crate::history::record::ClientKind;
 use crate::journal::entry::Fact;
 use crate::plan::PlannedStep;
 use crate::runner::observations::Observations;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Waits for a condition while the clients record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Observe {
+    /// The condition.
+    pub until: Until,
+    /// The step ends here even if the condition does not hold; the objectives
+    /// that needed it are then inconclusive.
+    pub at_most: Span,
+    /// How long to go on recording once the condition holds.
+    #[serde(default = "Observe::default_then")]
+    pub then: Span,
+}
+
+impl Observe {
+    fn default_then() -> Span {
+        Span::secs(3)
+    }
+}
+
+/// What an `observe` step waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Until {
+    /// etcd's revision is higher than any revision that the lost timeline reached.
+    RevisionPassedLost,
+    /// Every API server answers `/readyz` with ok.
+    ApiReady,
+}
+
+impl StepKind for Observe {
+    fn lint<'d>(&'d self, lint: &mut Lint<'d>, at: &Place, so_far: &mut SoFar<'d>) {
+        lint.span(&at.key("atMost"), self.at_most, WAIT);
+        lint.span(&at.key("then"), self.then, (Span::millis(0), WAIT.1));
+        if self.until == Until::RevisionPassedLost && !so_far.restored {
+            let title = "`revisionPassedLost` can only hold after a `restoreSnapshot`";
+            lint.error(&at.key("until"), title, "put this step after `restoreSnapshot`");
+        }
+    }
+
+    /// How long the condition takes is not known.
+    fn lasts(&self) -> Duration {
+        self.then.0
+    }
+
+    fn lasts_at_most(&self) -> Duration {
+        self.at_most.0.saturating_add(self.then.0)
+    }
+
+    fn execute<'a>(&'a self, planned: &'a PlannedStep, ctx: &'a mut StepContext) -> StepDone<'a> {
+        Box::pin(execute(planned, self, ctx))
+    }
+}
 
 /// Waits until the condition holds, at most for the declared time, then records a little longer.
 pub(super) async fn execute(

@@ -4,7 +4,7 @@
 //! forward: from the first write that it acknowledges there is a new timeline,
 //! and putting the old data back would be a second rollback.
 
-use super::spec::{ClusterToken, EncryptionKey, RestoreSnapshot};
+use super::restore_spec::{ClusterToken, EncryptionKey, RestoreSnapshot};
 use super::take_snapshot::{at_leisure, succeeded};
 use super::{Snapshot, StepContext, StepError};
 use crate::agent::view::Look;

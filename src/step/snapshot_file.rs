@@ -1,6 +1,6 @@
 //! Whether a snapshot file is fit to be restored: read when it is taken, and seen to be the same when it is needed.
 
-use super::spec::RestoreSnapshot;
+use super::restore_spec::RestoreSnapshot;
 use crate::digest::sha256_of_file;
 use crate::etcd::snapshot::map::map;
 use crate::etcd::snapshot::{Kind, Raw, is_newer, verify};

@@ -1,11 +1,76 @@
 //! `takeSnapshot`: saves an etcd snapshot, outside the evidence, and verifies it.
 
+use super::kind::{StepDone, StepKind};
 use super::snapshot_file::SnapshotFile;
-use super::spec::{SnapshotMethod, TakeSnapshot};
 use super::{Snapshot, StepContext, StepError};
+use crate::drill::lint::{Lint, Place, SoFar};
 use crate::journal::entry::Fact;
+use crate::plan::{PlannedComponent, PlannedStep};
+use crate::provider::Capability;
 use crate::provider::component::{ComponentId, DataSlot, Role, Tool, ToolOutput, ToolRun};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+
+/// Saves an etcd snapshot from the first member, and verifies it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TakeSnapshot {
+    /// Name by which later steps refer to the snapshot.
+    #[serde(rename = "as")]
+    pub name: String,
+    /// How it is saved.
+    #[serde(default)]
+    pub method: SnapshotMethod,
+}
+
+/// How a snapshot is saved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SnapshotMethod {
+    /// `etcdctl snapshot save` of the running version: the server appends a SHA-256 digest.
+    #[default]
+    Save,
+    /// A copy of the running member's database file, as a backup of its disk has it: without a digest,
+    /// and without what is only in the write-ahead log yet.
+    CopyDatabase,
+}
+
+impl StepKind for TakeSnapshot {
+    fn lint<'d>(&'d self, lint: &mut Lint<'d>, at: &Place, so_far: &mut SoFar<'d>) {
+        let path = at.key("as");
+        if so_far.lost.is_some() {
+            let help = "move it before `loseEtcd`";
+            lint.error(&path, "no snapshot can be taken while etcd is lost", help);
+        }
+        if so_far.taken(&self.name).is_some() {
+            let title = format!("a snapshot named `{}` was taken above", self.name);
+            lint.error(&path, title, "give each snapshot its own name");
+        }
+        if self.name.is_empty() || !self.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+            let title = format!("snapshot name `{}` is not usable", self.name);
+            lint.error(&path, title, "use letters, digits and dashes");
+        }
+        so_far.snapshots.push((&self.name, self.method));
+    }
+
+    fn is_about_etcd(&self) -> bool {
+        true
+    }
+
+    fn acts_on(&self, components: &[PlannedComponent]) -> Vec<ComponentId> {
+        let member = components.iter().find(|c| c.role == Role::Etcd);
+        member.map(|c| c.component.clone()).into_iter().collect()
+    }
+
+    fn requires(&self) -> Vec<Capability> {
+        vec![Capability::ControlComponents, Capability::ReachEtcd]
+    }
+
+    fn execute<'a>(&'a self, _: &'a PlannedStep, ctx: &'a mut StepContext) -> StepDone<'a> {
+        Box::pin(execute(self, ctx))
+    }
+}
 
 /// How often a database is copied that etcd wrote to meanwhile.
 const COPIES: usize = 10;

@@ -3,9 +3,10 @@
 use crate::world::{BOOT, MS, World};
 use crate::{finding, history};
 use quakeproof::check::leases::Granted;
-use quakeproof::check::objectives::{NoTwoLeaders, Rto, RtoFrom, RtoTo};
+use quakeproof::check::rto::{Rto, RtoFrom, RtoTo};
+use quakeproof::check::two_leaders::NoTwoLeaders;
 use quakeproof::check::{Finding, Judgement, Verdict, judge};
-use quakeproof::client::spec::LeaderElector;
+use quakeproof::client::leader_elector::LeaderElector;
 use quakeproof::clock::{BootId, MonoNs, WallTime};
 use quakeproof::drill::spec::{Client, Objective};
 use quakeproof::drill::values::Span;

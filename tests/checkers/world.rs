@@ -3,7 +3,9 @@
 //! Time is in milliseconds. Writes, losses and restores happen at set times;
 //! what varies is how many, and how each client behaves after the restore.
 
-use quakeproof::check::objectives::{NoClientOnLostTimeline, Rpo, Rto, RtoFrom, RtoTo};
+use quakeproof::check::lost_timeline::NoClientOnLostTimeline;
+use quakeproof::check::rpo::Rpo;
+use quakeproof::check::rto::{Rto, RtoFrom, RtoTo};
 use quakeproof::clock::{BootId, MonoNs, WallTime};
 use quakeproof::drill::spec::{
     ClusterSpec, Drill, Limits, Metadata, Objective, ProviderKind, Spec, Step, Sustained, Topology,
@@ -16,7 +18,7 @@ use quakeproof::plan::{
     Prediction, Versions,
 };
 use quakeproof::provider::component::{ComponentId, StopMethod};
-use quakeproof::step::spec::Hold;
+use quakeproof::step::hold::Hold;
 use quakeproof::timeline::EvidenceInput;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,9 +3,11 @@
 
 use super::bare_cluster::Pki;
 use super::{acceptor, read_history};
+use quakeproof::client::cas_updater::CasUpdater;
 use quakeproof::client::context::ClientContext;
 use quakeproof::client::ledger::Ledger;
-use quakeproof::client::spec::{CasUpdater, InitialState, ListReader, ListResourceVersion, Watcher};
+use quakeproof::client::list_reader::{ListReader, ListResourceVersion};
+use quakeproof::client::watcher::{InitialState, Watcher};
 use quakeproof::clock::{Clock, SystemClock};
 use quakeproof::drill::spec::Client;
 use quakeproof::drill::values::Span;
@@ -347,7 +349,7 @@ async fn every_request_of_the_reflector_is_recorded_and_so_is_what_its_store_hol
         list(3, &["ledger-7"]),
         Reply::Open(vec![line("ADDED", &object("ledger-8", 4))]),
     ];
-    let spec = Client::Reflector(quakeproof::client::spec::Reflector { name: "player".to_owned() });
+    let spec = Client::Reflector(quakeproof::client::reflector::Reflector { name: "player".to_owned() });
     let played = play(ClientKind::Reflector, spec, None, replies).await;
     // One record for each request, in order.
     assert_eq!(played.ops().len(), played.requests.len(), "{:?}", played.requests);

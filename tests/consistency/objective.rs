@@ -1,6 +1,6 @@
 //! What the tests of the objective share.
 
-use quakeproof::check::objectives::Linearizable;
+use quakeproof::check::linearizable::Linearizable;
 use quakeproof::check::{Finding, judge};
 use quakeproof::drill::spec::Objective;
 use quakeproof::history::record::{Answer, Op, OpRecord, Outcome, Record};

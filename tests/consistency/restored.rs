@@ -7,7 +7,7 @@ use quakeproof::clock::{BootId, MonoNs};
 use quakeproof::drill::spec::Step;
 use quakeproof::history::record::{Answer, ClientKind, Event, EventRecord, Op, OpRecord, Outcome, Record};
 use quakeproof::journal::entry::{Fact, JournalEvent};
-use quakeproof::step::spec::RestoreSnapshot;
+use quakeproof::step::restore_spec::RestoreSnapshot;
 
 fn missed(found: &Finding, words: &str) {
     assert_eq!(found.verdict, Verdict::Fail, "{}", found.reason);

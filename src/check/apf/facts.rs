@@ -1,9 +1,10 @@
 //! `facts.apf[]` of the report: one entry per level of the drill.
 
 use super::accounting::accounts;
+use super::outcomes::held_by;
+use super::requests;
 use super::requests::{Counts, Kind, Levels, counts, drill_levels, kinds, level_of, nearest_rank, run_id};
 use super::servers::readings;
-use super::{held_by, requests};
 use crate::apf::range::{Outcomes, Range};
 use crate::check::Judge;
 use crate::clock::MonoNs;

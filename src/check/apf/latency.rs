@@ -2,14 +2,52 @@
 
 use super::requests::{Kind, fates, nearest_rank};
 use crate::check::coverage::cut_short;
-use crate::check::objectives::Latency;
+use crate::check::objective::ObjectiveKind;
 use crate::check::{Finding, Judge, Verdict};
+use crate::drill::lint::{Lint, Place, WAIT};
+use crate::drill::values::Span;
 use crate::plan::PlannedObjective;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Requests of a load are answered in time, counted from when they were due. What is refused, or not answered, is not
+/// in time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Latency {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Name of a `load` client.
+    pub client: String,
+    /// Of how many of a hundred requests.
+    #[schemars(range(min = 1, max = 100))]
+    pub percentile: u8,
+    /// The limit.
+    pub within: Span,
+}
+
+impl ObjectiveKind for Latency {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        lint.span(&at.key("within"), self.within, WAIT);
+        if !(1..=100).contains(&self.percentile) {
+            let title = format!("`percentile: {}` is out of range", self.percentile);
+            lint.error(&at.key("percentile"), title, "write 1 to 100");
+        }
+        lint.needs_load(&at.key("client"), &self.client);
+    }
+
+    fn check(&self, judge: &Judge, planned: &PlannedObjective) -> Finding {
+        check(judge, planned, self)
+    }
+}
 
 /// Judges it: nearest rank over all requests, those that were not executed at the end.
-#[must_use]
-pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &Latency) -> Finding {
-    let mut finding = judge.finding(planned, "latency");
+fn check(judge: &Judge, planned: &PlannedObjective, objective: &Latency) -> Finding {
+    let mut finding = judge.finding(planned);
     (finding.unit, finding.target) = ("ns".to_owned(), Some(objective.within.as_ns()));
     let Some(log) = judge.logs.iter().find(|log| log.name() == objective.client) else {
         finding.reason = format!("{} left no history", objective.client);

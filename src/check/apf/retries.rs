@@ -3,17 +3,59 @@
 use super::accounting;
 use super::requests::{Kind, kinds};
 use crate::check::coverage::cut_short;
-use crate::check::objectives::RetriesHide;
+use crate::check::objective::{Foreseen, ObjectiveKind};
 use crate::check::{Finding, Judge, Verdict};
+use crate::drill::lint::{Lint, Place};
 use crate::drill::spec::Client;
 use crate::history::record::Op;
 use crate::plan::PlannedObjective;
+use crate::plan::predict::flow::RETRIES_HIDE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Whoever asks through a library that retries sees every request succeed, although attempts were refused: at least one
+/// for each request. Shows what retries make of a phase in which others are refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RetriesHide {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Name of a `retryingLoad`.
+    pub client: String,
+}
+
+impl ObjectiveKind for RetriesHide {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        let path = at.key("client");
+        let retries = lint.has(|c| matches!(c, Client::RetryingLoad(r) if r.name == self.client));
+        lint.needs_held_up(&path, retries, "retryingLoad", &self.client);
+        let refused = lint
+            .drill
+            .level_of(&self.client)
+            .is_some_and(|(at, level)| lint.drill.shares_before(at, level) == 0);
+        if retries && !refused {
+            let title = format!("nothing refuses the requests of `{}` when its load begins", self.client);
+            lint.error(&path, title, "begin it by a `load` step while its level has no shares");
+        }
+    }
+
+    fn predicted(&self, _: &Foreseen<'_>) -> Option<String> {
+        Some(RETRIES_HIDE.to_owned())
+    }
+
+    fn check(&self, judge: &Judge, planned: &PlannedObjective) -> Finding {
+        check(judge, planned, self)
+    }
+}
+
 /// Judges it by the last attempt at each request and those before it.
-#[must_use]
-pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &RetriesHide) -> Finding {
-    let mut finding = judge.finding(planned, "retriesHide");
+fn check(judge: &Judge, planned: &PlannedObjective, objective: &RetriesHide) -> Finding {
+    let mut finding = judge.finding(planned);
     (finding.unit, finding.target) = ("requests".to_owned(), Some(0));
     let Some(log) = judge.logs.iter().find(|log| log.name() == objective.client) else {
         finding.reason = format!("{} left no history", objective.client);

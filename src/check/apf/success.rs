@@ -2,14 +2,53 @@
 
 use super::requests::{Kind, kinds};
 use crate::check::coverage::cut_short;
-use crate::check::objectives::SuccessRate;
+use crate::check::objective::ObjectiveKind;
 use crate::check::{Finding, Judge, Verdict};
+use crate::drill::lint::{Lint, Place};
+use crate::drill::values::Percent;
 use crate::plan::PlannedObjective;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// So many requests of a load are executed with success. One limit: `atLeast` for clients that are to be served, or
+/// `atMost` for those that are to be kept out. What is refused, or not answered, is no success.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SuccessRate {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Name of a `load` client.
+    pub client: String,
+    /// At least so many of its requests succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<Percent>,
+    /// At most so many of its requests succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Percent>,
+}
+
+impl ObjectiveKind for SuccessRate {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        lint.needs_load(&at.key("client"), &self.client);
+        if self.at_least.is_some() == self.at_most.is_some() {
+            let title = "a `successRate` has one limit";
+            let help = "write `atLeast: 99.9%` or `atMost: 1%`; two limits are two objectives";
+            lint.error(&at.key("client"), title, help);
+        }
+    }
+
+    fn check(&self, judge: &Judge, planned: &PlannedObjective) -> Finding {
+        check(judge, planned, self)
+    }
+}
 
 /// Judges it by what a limit speaks of: requests that did not succeed, or those that did.
-#[must_use]
-pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &SuccessRate) -> Finding {
-    let mut finding = judge.finding(planned, "successRate");
+fn check(judge: &Judge, planned: &PlannedObjective, objective: &SuccessRate) -> Finding {
+    let mut finding = judge.finding(planned);
     let Some(log) = judge.logs.iter().find(|log| log.name() == objective.client) else {
         finding.reason = format!("{} left no history", objective.client);
         return finding;

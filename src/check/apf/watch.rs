@@ -2,22 +2,69 @@
 
 use super::in_force;
 use crate::check::coverage::cut_short;
-use crate::check::objectives::WatchDelivers;
+use crate::check::objective::{Foreseen, ObjectiveKind};
 use crate::check::{Finding, Judge, Verdict};
 use crate::clock::MonoNs;
+use crate::drill::lint::{Lint, Place};
+use crate::drill::spec::Client;
+use crate::drill::values::Span;
 use crate::history::record::{Event, Op};
 use crate::plan::PlannedObjective;
+use crate::plan::predict::flow::WATCH_GOES_ON;
 use crate::timeline::clients::ClientLog;
 use crate::timeline::writes::Told;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// A watch that was open when a level was made goes on delivering while the level lasts: nothing ends it, and every
+/// acknowledged write arrives. Opening a watch goes through flow control, delivering on it does not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WatchDelivers {
+    /// kebab-case name, unique in the drill.
+    pub name: String,
+    /// Name of a `watcher`.
+    pub client: String,
+    /// How long after its acknowledgement a write may arrive.
+    #[serde(default = "WatchDelivers::default_within")]
+    pub within: Span,
+}
+
+impl WatchDelivers {
+    fn default_within() -> Span {
+        Span::secs(2)
+    }
+}
+
+impl ObjectiveKind for WatchDelivers {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        lint.span(&at.key("within"), self.within, (Span::millis(1), Span::secs(60)));
+        let path = at.key("client");
+        let watches = lint.has(|c| matches!(c, Client::Watcher(w) if w.name == self.client));
+        lint.needs_held_up(&path, watches, "watcher", &self.client);
+        lint.needs_writer(&path, "nothing is written that the watch could deliver");
+    }
+
+    fn predicted(&self, _: &Foreseen<'_>) -> Option<String> {
+        Some(WATCH_GOES_ON.to_owned())
+    }
+
+    fn check(&self, judge: &Judge, planned: &PlannedObjective) -> Finding {
+        check(judge, planned, self)
+    }
+}
 
 /// Fewer writes than these show nothing.
 const LEAST: usize = 20;
 
 /// Judges it. A watch that was ended, or a write that did not arrive in time, is a miss; each of them counts.
-#[must_use]
-pub fn check(judge: &Judge, planned: &PlannedObjective, objective: &WatchDelivers) -> Finding {
-    let mut finding = judge.finding(planned, "watchDelivers");
+fn check(judge: &Judge, planned: &PlannedObjective, objective: &WatchDelivers) -> Finding {
+    let mut finding = judge.finding(planned);
     (finding.unit, finding.target) = ("interruptions".to_owned(), Some(0));
     let log = judge.logs.iter().find(|log| log.name() == objective.client);
     let (Some(log), Some((from, to))) = (log, in_force(judge, &objective.client)) else {

@@ -1,7 +1,7 @@
 //! Names: what kind of file it is, kebab-case, unique, not taken by the plan's own probes.
 
 use super::super::spec::API_VERSION;
-use super::{Lint, client_name, client_path, objective_name, objective_path};
+use super::{Lint, Place};
 use std::collections::BTreeSet;
 
 /// Names that the plan gives to probes that it adds.
@@ -78,7 +78,7 @@ fn is_version(text: &str) -> bool {
 fn clients(lint: &mut Lint<'_>) {
     let mut seen = BTreeSet::new();
     for (i, client) in lint.drill.spec.clients.iter().enumerate() {
-        let (path, name) = (client_path(i, client, "name"), client_name(client));
+        let (path, name) = (Place::of("clients", i, client.key()).key("name"), client.kind().name());
         kebab(lint, &path, name);
         if !seen.insert(name) {
             lint.error(&path, format!("a client named `{name}` stands above"), "names are unique in a drill");
@@ -93,7 +93,8 @@ fn clients(lint: &mut Lint<'_>) {
 fn objectives(lint: &mut Lint<'_>) {
     let mut seen = BTreeSet::new();
     for (i, objective) in lint.drill.spec.objectives.iter().enumerate() {
-        let (path, name) = (objective_path(i, objective, "name"), objective_name(objective));
+        let path = Place::of("objectives", i, objective.key()).key("name");
+        let name = objective.kind().name();
         kebab(lint, &path, name);
         if !seen.insert(name) {
             let title = format!("an objective named `{name}` stands above");

@@ -10,9 +10,11 @@
 mod ask;
 mod existing;
 mod limits;
+mod lint;
 mod objects;
 
 pub use limits::{limits_in_force, scrape};
+pub(crate) use lint::shares_in_range;
 
 use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized};
 use crate::agent::api::ApiAccess;

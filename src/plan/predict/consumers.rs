@@ -18,7 +18,6 @@
 //!   that is kept, if that API server refuses its watch outright while it starts.
 
 use super::{Past, Procedure};
-use crate::drill::lint::client_name;
 use crate::drill::spec::{Client, Drill, LeaderElector};
 use crate::plan::{ConsumerPrediction, Expected, PlannedClient, Question, Versions};
 use crate::step::restart::{Restart, Which};
@@ -62,7 +61,7 @@ fn of(client: &Client, procedure: &Procedure<'_>, restart: &Restart) -> Vec<Cons
         Client::PodCreator(_) => vec![acts(procedure, &restart.schedulers)],
         _ => Vec::new(),
     };
-    let client = client_name(client);
+    let client = client.kind().name();
     rows.into_iter()
         .map(|(question, expected, source)| ConsumerPrediction {
             client: client.to_owned(),
@@ -134,7 +133,7 @@ fn acts(procedure: &Procedure<'_>, restarted: &Which) -> (Question, Expected, St
 }
 
 /// The objective `noTwoLeaders` in words.
-pub(super) fn leaders(drill: &Drill) -> Option<String> {
+pub(crate) fn leaders(drill: &Drill) -> Option<String> {
     super::restore(drill)?;
     let hand_over = drill
         .spec

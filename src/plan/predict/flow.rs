@@ -18,8 +18,9 @@ use super::super::{FlowPrediction, Versions};
 use crate::apf::range::{Outcomes, Restored, Slack, zero_queue, zero_reject};
 use crate::apf::seats::DEFAULT_SERVER_SEATS;
 use crate::apf::version::reject_leaks;
-use crate::check::objectives::{ApfOutcomes, LosesLease};
-use crate::client::spec::{Load, LoadRequest};
+use crate::check::apf::lease::LosesLease;
+use crate::check::apf::outcomes::ApfOutcomes;
+use crate::client::load_spec::{Load, LoadRequest};
 use crate::drill::flow::{BORROWING_PERIOD, SharesBack};
 use crate::drill::spec::{Drill, Objective};
 use crate::drill::values::Span;
@@ -173,7 +174,7 @@ pub const WATCH_GOES_ON: &str = "it goes on: a watch is under flow control until
 /// What is expected of a library that retries while its level is held and let go later.
 pub const RETRIES_HIDE: &str = "every request succeeds for whoever asked, after one refused attempt or more; without retries each would be refused (client-go rest/with_retry.go, kube server_retry)";
 
-pub(super) fn loses_lease(drill: &Drill, objective: &LosesLease) -> Option<String> {
+pub(crate) fn loses_lease(drill: &Drill, objective: &LosesLease) -> Option<String> {
     let (earliest, latest) = drill.lease_lost(objective)?;
     Some(format!(
         "it stops leading {} to {} after its level is in force, and not at all where its level lets it through",
@@ -194,7 +195,7 @@ pub fn excluded(flows: &[&FlowPrediction]) -> BTreeMap<String, bool> {
     names.into_iter().map(|name| (name.clone(), told_apart(name))).collect()
 }
 
-pub(super) fn in_words(objective: &ApfOutcomes, flows: &[FlowPrediction]) -> Option<String> {
+pub(crate) fn in_words(objective: &ApfOutcomes, flows: &[FlowPrediction]) -> Option<String> {
     let own: Vec<&FlowPrediction> = flows.iter().filter(|flow| flow.objective == objective.name).collect();
     let mut text = String::new();
     for flow in &own {

@@ -8,14 +8,13 @@ use super::layout::{ClusterDir, ComponentSpec};
 use super::pki::write_secret;
 use crate::drill::spec::{EncryptionAtRest, EncryptionProvider};
 use crate::provider::component::{DataSlot, Role};
-use crate::step::spec::EncryptionKey;
+use crate::step::restore_spec::EncryptionKey;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use std::fs;
-use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Bytes of a key, for each of the providers.
 const KEY_BYTES: usize = 32;

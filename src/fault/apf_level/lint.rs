@@ -1,8 +1,11 @@
 //! Priority levels, as API servers validate them, so that a drill is not refused once it runs.
 
-use super::super::spec::{ApfLevel, Step};
-use super::{Lint, is_kebab, step_path};
-use crate::fault::apf_level::{Existing, LimitResponse};
+use super::{APF_LEVEL, ApfLevel, Existing, LimitResponse};
+use crate::drill::lint::{Lint, Place, SoFar, is_kebab};
+use crate::drill::suggest;
+use crate::fault::Fault;
+use crate::step::kind::StepKind;
+use std::sync::Arc;
 
 /// As the plan can do sums with.
 const MOST_SHARES: u32 = 10_000;
@@ -18,14 +21,14 @@ fn entropy_bits(queues: u32, hand_size: u32) -> f64 {
 }
 
 /// Shares of a level, at its begin or later.
-pub(super) fn shares(lint: &mut Lint<'_>, path: &str, shares: u32) {
+pub fn shares_in_range(lint: &mut Lint<'_>, path: &str, shares: u32) {
     if shares > MOST_SHARES {
         lint.error(path, format!("`shares: {shares}` is out of range"), format!("write 0 to {MOST_SHARES}"));
     }
 }
 
-pub(super) fn check(lint: &mut Lint<'_>, i: usize, step: &Step, s: &ApfLevel) {
-    let path = |key: &str| step_path(i, step, key);
+fn spec(lint: &mut Lint<'_>, at: &Place, s: &ApfLevel) {
+    let path = |key: &str| at.key(key);
     if !is_kebab(&s.name) || s.name.len() > 30 {
         let title = format!("`{}` is not a kebab-case name of at most 30 characters", s.name);
         lint.error(&path("name"), title, "lower-case letters, digits and single dashes, as `jail`");
@@ -38,7 +41,7 @@ pub(super) fn check(lint: &mut Lint<'_>, i: usize, step: &Step, s: &ApfLevel) {
         let title = format!("`precedence: {}` is out of range", s.precedence);
         lint.error(&path("precedence"), title, "write 2 to 9899; at 1 is `exempt`, at 9900 `global-default`");
     }
-    shares(lint, &path("shares"), s.shares);
+    shares_in_range(lint, &path("shares"), s.shares);
     if s.borrowing_limit_percent.percent().is_some_and(|percent| percent > MOST_PERCENT) {
         let title = "`borrowingLimitPercent` is more than an API server takes";
         lint.error(
@@ -103,5 +106,53 @@ fn changed(lint: &mut Lint<'_>, existing: &Existing, path: impl Fn(&str) -> Stri
         let help =
             "everybody whose requests go to the level is hit: write its name a second time if that is meant";
         lint.error(&path("existing.confirm"), title, help);
+    }
+}
+
+impl StepKind for ApfLevel {
+    fn lint<'d>(&'d self, lint: &mut Lint<'d>, at: &Place, so_far: &mut SoFar<'d>) {
+        spec(lint, at, self);
+        known_clients(lint, &at.key("clients"), &self.clients);
+        if let Some(other) = so_far.levels.iter().find(|other| ties(other, self)) {
+            let title = format!("`{}` has the same precedence and clients in common", other.name);
+            let help = "the lower `precedence` decides; give each its own";
+            lint.error(&at.key("precedence"), title, help);
+        }
+        if so_far.levels.iter().any(|level| level.name == self.name) {
+            let title = format!("a level named `{}` was made above", self.name);
+            lint.error(&at.key("name"), title, "give each level its own name");
+        }
+        if let Some(name) = level_changed(self)
+            && so_far.levels.iter().any(|other| level_changed(other) == Some(name))
+        {
+            let title = format!("`{name}` is changed above already");
+            let help = "put `- end: {fault: apfLevel}` before it, or change its shares by `apfShares`";
+            lint.error(&at.key("existing.level"), title, help);
+        }
+        so_far.levels.push(self);
+        so_far.open.push((at.index, APF_LEVEL));
+    }
+
+    fn fault(&self) -> Option<Arc<dyn Fault>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+/// Which of two schemas takes a request would hang on their names.
+fn ties(one: &ApfLevel, other: &ApfLevel) -> bool {
+    one.precedence == other.precedence && one.clients.iter().any(|client| other.clients.contains(client))
+}
+
+/// Name of the cluster's own level that is changed.
+fn level_changed(level: &ApfLevel) -> Option<&str> {
+    level.existing.as_ref().map(|existing| existing.level.as_str())
+}
+
+/// Clients that a level is for.
+fn known_clients(lint: &mut Lint<'_>, path: &str, names: &[String]) {
+    let known: Vec<&str> = lint.drill.spec.clients.iter().map(|client| client.kind().name()).collect();
+    for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+        let help = suggest::hint(name, "clients", &known).unwrap_or_default();
+        lint.error(path, format!("the drill has no client `{name}`"), help);
     }
 }
