@@ -5,22 +5,22 @@
 //! for the ConfigMap `quakeproof-load` in `default`. Prints the rate of each round, then the most memory that the process
 //! has had, KiB, once so many answers were recorded in one history.
 
-use quakeproof::client::connection::{Connector, Protocol};
 use quakeproof::client::context::ClientContext;
-use quakeproof::client::ledger::Ledger;
 use quakeproof::client::load::gate;
 use quakeproof::client::load_request::get;
 use quakeproof::client::load_spec::{Load, LoadProtocol, LoadRequest};
 use quakeproof::clock::{Clock, SystemClock};
+use quakeproof::component::ComponentId;
+use quakeproof::component::network::{DirectDialer, Endpoint, Identity};
 use quakeproof::drill::spec::Client;
 use quakeproof::history::record::ClientKind;
 use quakeproof::history::recorder::Recorder;
+use quakeproof::ledger::Ledger;
 use quakeproof::load::arrivals::{Arrivals, Serial};
 use quakeproof::load::connections::Connections;
 use quakeproof::load::sender::{LoadProgress, Orders, Sender, Then};
 use quakeproof::plan::{MinimumOperations, PlannedClient};
-use quakeproof::provider::component::ComponentId;
-use quakeproof::provider::network::{DirectDialer, Endpoint, Identity};
+use quakeproof::wire::connection::{Connector, Protocol};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl Bench {
             load: Some(told),
             stop,
         };
-        let client = quakeproof::client::spawn(context);
+        let client = quakeproof::runner::clients::spawn(context);
         let runner = tokio::spawn(async move { while seen.recv().await.is_some() {} });
         let began = self.clock.mono();
         gate.go.cancel();

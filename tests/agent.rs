@@ -19,11 +19,11 @@ use quakeproof::agent::store::LOG_FILE;
 use quakeproof::agent::undo::{InjectionId, OnLapse, Undo, UndoOp};
 use quakeproof::agent::view::{ClusterView, Look};
 use quakeproof::clock::SystemClock;
+use quakeproof::component::{ComponentControl, ComponentId, DataSlot, Role, Tool, ToolRun};
 use quakeproof::drill::spec::{ProviderKind, Topology};
 use quakeproof::fault::lose_etcd::{LoseEtcd, Members, lost_slot};
 use quakeproof::fault::{Fault, FaultContext, FaultError, Injection};
 use quakeproof::plan::{PlannedCluster, PlannedComponent, Versions};
-use quakeproof::provider::component::{ComponentControl, ComponentId, DataSlot, Role, Tool, ToolRun};
 use quakeproof::provider::{Provider, ProviderError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -499,7 +499,7 @@ async fn original_data_under_api_servers_that_lived_on_is_not_taken_for_undone()
     node.pods.start(&targets[0]).await.unwrap();
     let api_servers: Vec<_> = components.iter().filter(|c| c.role == Role::KubeApiserver).collect();
     for server in &api_servers {
-        node.pods.stop(&server.component, quakeproof::provider::component::StopMethod::Kill).await.unwrap();
+        node.pods.stop(&server.component, quakeproof::component::StopMethod::Kill).await.unwrap();
         node.pods.start(&server.component).await.unwrap();
     }
     let mut careless = FAULT.undo(&injection, 300_000_000);

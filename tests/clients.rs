@@ -13,23 +13,23 @@ use hyper::Method;
 use quakeproof::agent::view::{ClusterView as _, Look};
 use quakeproof::client::cas_updater::CasUpdater;
 use quakeproof::client::context::{ClientContext, ClientSignal, Sample};
-use quakeproof::client::failure::FailureClass;
-use quakeproof::client::http::{HttpClient, HttpFailure};
-use quakeproof::client::ledger::Ledger;
 use quakeproof::client::ledger_writer::LedgerWriter;
 use quakeproof::client::ledger_writer::MAX_OUT;
 use quakeproof::client::list_reader::{ListReader, ListResourceVersion};
 use quakeproof::client::watcher::{InitialState, Watcher};
 use quakeproof::clock::{Clock, MonoNs, SystemClock};
+use quakeproof::component::ComponentId;
+use quakeproof::component::network::{DirectDialer, Endpoint};
 use quakeproof::drill::spec::Client;
 use quakeproof::drill::values::{Rate, Span};
-use quakeproof::etcd::view::LiveView;
 use quakeproof::history::record::{Answer, ClientKind, Event, EventRecord, Op, OpRecord, Outcome, Record};
 use quakeproof::history::recorder::Recorder;
+use quakeproof::ledger::Ledger;
 use quakeproof::plan::{MinimumOperations, PlannedClient};
 use quakeproof::probe::steady::{check_api_ready, check_write_succeeds};
-use quakeproof::provider::component::ComponentId;
-use quakeproof::provider::network::{DirectDialer, Endpoint};
+use quakeproof::provider::live_view::LiveView;
+use quakeproof::wire::failure::FailureClass;
+use quakeproof::wire::http::{HttpClient, HttpFailure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -99,7 +99,7 @@ impl Load {
         let tasks = kinds.into_iter().map(|(name, kind, spec, every_ms)| {
             let etcd = matches!(kind, ClientKind::EtcdWatcher | ClientKind::EtcdTruth);
             let target = if etcd { ETCD } else { API_SERVER };
-            quakeproof::client::spawn(ClientContext {
+            quakeproof::runner::clients::spawn(ClientContext {
                 load: None,
                 planned: PlannedClient {
                     name: name.to_owned(),

@@ -9,11 +9,11 @@ use lab::{
     readable_by_others, resident_kib, runs,
 };
 use quakeproof::agent::protocol::{Request, Response};
-use quakeproof::provider::Cluster;
-use quakeproof::provider::component::{
+use quakeproof::component::{
     ComponentControl, ComponentId, ComponentState, ComponentStatus, ControlError, DataSlot, HostId,
     StopMethod, Tool, ToolOutput, ToolRun,
 };
+use quakeproof::provider::Cluster;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -4,10 +4,11 @@
 
 use proptest::prelude::*;
 use quakeproof::cli;
+use quakeproof::drill;
 use quakeproof::drill::parameters::ParameterValues;
-use quakeproof::drill::schema::{Format, schema_for, schema_text};
-use quakeproof::drill::{self, reference};
 use quakeproof::exit::ExitCode;
+use quakeproof::schema::reference;
+use quakeproof::schema::{Format, schema_for, schema_text};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

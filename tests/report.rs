@@ -16,9 +16,9 @@ mod world;
 
 use fixture::{Case, HEAD};
 use quakeproof::clock::MonoNs;
-use quakeproof::drill::schema::{Format, schema_for};
 use quakeproof::history::record::Record;
 use quakeproof::report::{Prepared, Report, html, json, junit, markdown, openmetrics, prepare, terminal};
+use quakeproof::schema::{Format, schema_for};
 use quakeproof::timeline::EvidenceInput;
 use std::path::PathBuf;
 use world::World;
@@ -239,7 +239,7 @@ fn openmetrics_keep_the_rules_of_the_text_format() {
         let text = openmetrics::render(&report);
         let samples = openmetrics_rules::read(&text).unwrap_or_else(|what| panic!("{name}: {what}"));
         assert!(
-            samples.iter().all(|s| s.labels["run"] == quakeproof::report::escape::visible(&report.run.id)),
+            samples.iter().all(|s| s.labels["run"] == quakeproof::escape::visible(&report.run.id)),
             "{name}"
         );
     }

@@ -1,7 +1,7 @@
 //! Single requests to one API server, as the harness's observer: exempt from flow control, so
 //! that no level that a drill makes can hold up an observation or an undo.
 
-use crate::provider::component::ComponentId;
+use crate::component::ComponentId;
 use futures::future::BoxFuture;
 use hyper::Method;
 use serde_json::Value;

@@ -4,7 +4,7 @@
 use super::protocol::{Request, Response};
 use super::server::{MAX_LINE_BYTES, socket_path};
 use super::undo::InjectionId;
-use crate::provider::component::ControlError;
+use crate::component::ControlError;
 use crate::unix_socket::ShortPath;
 use std::io;
 use std::path::{Path, PathBuf};

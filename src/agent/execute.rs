@@ -7,9 +7,7 @@ use super::objects;
 use super::undo::{Undo, UndoOp};
 use super::view::{ClusterView, Look};
 use crate::clock::{Clock, MonoNs};
-use crate::provider::component::{
-    ComponentControl, ComponentId, ComponentState, ControlError, DataSlot, Role,
-};
+use crate::component::{ComponentControl, ComponentId, ComponentState, ControlError, DataSlot, Role};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! The agent's own log: append-only JSON lines under the same chain rule as the journal
-//! (see [`crate::journal::chain`]), so that it can be imported into the evidence as it is.
+//! (see [`crate::chained::chain`]), so that it can be imported into the evidence as it is.
 
 use super::undo::{InjectionId, Undo};
-use crate::clock::{BootId, Clock, MonoNs, WallTime};
-use crate::journal::chain::Head;
-use crate::journal::format::{self, Compatibility};
-use crate::journal::lines::ChainedLines;
+use crate::chained::chain::Head;
+use crate::chained::format::{self, Compatibility};
+use crate::chained::lines::ChainedLines;
+use crate::clock::Stamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -28,26 +28,6 @@ pub struct LogEntry {
     pub stamp: Stamp,
     /// What happened.
     pub event: LogEvent,
-}
-
-/// An instant, on the machine's clocks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Stamp {
-    /// Wall time, for people.
-    pub at: WallTime,
-    /// Monotonic time.
-    pub mono_ns: MonoNs,
-    /// Boot of `mono_ns`.
-    pub boot: BootId,
-}
-
-impl Stamp {
-    /// Now.
-    #[must_use]
-    pub fn now(clock: &dyn Clock) -> Self {
-        Self { at: clock.wall(), mono_ns: clock.mono(), boot: clock.boot() }
-    }
 }
 
 /// What happened to an undo.

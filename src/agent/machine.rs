@@ -2,11 +2,12 @@
 //! to begin, what to answer. State changes only by applying recorded events, so the
 //! state after a crash is the fold of the log.
 
-use super::log::{LogEntry, LogEvent, Stamp};
+use super::log::{LogEntry, LogEvent};
 use super::protocol::{Held, HeldState, Request, Response};
 use super::undo::{InjectionId, OnLapse, Undo, UndoOp};
+use crate::clock::Stamp;
 use crate::clock::{BootId, MonoNs};
-use crate::provider::component::ComponentId;
+use crate::component::ComponentId;
 use std::collections::BTreeSet;
 
 /// How often the agent tries a failing undo by itself after its lease has lapsed.

@@ -1,7 +1,7 @@
 use super::*;
-use crate::agent::log::Stamp;
+use crate::clock::Stamp;
 use crate::clock::WallTime;
-use crate::provider::component::StopMethod;
+use crate::component::StopMethod;
 
 const TTL: u64 = 1_000;
 

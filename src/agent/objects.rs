@@ -2,7 +2,7 @@
 
 use super::api::ApiAccess;
 use super::view::Look;
-use crate::provider::component::ComponentId;
+use crate::component::ComponentId;
 use hyper::Method;
 use serde_json::{Map, Value};
 

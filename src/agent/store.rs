@@ -5,10 +5,11 @@
 //! for what it does anyway. What could not be written is kept, in order, and written
 //! before the next entry.
 
-use super::log::{FORMAT_VERSION, LogEntry, LogError, LogEvent, Stamp, read};
+use super::log::{FORMAT_VERSION, LogEntry, LogError, LogEvent, read};
+use crate::chained::chain::Head;
 use crate::clock::Clock;
+use crate::clock::Stamp;
 use crate::durable::{sync_parent, write_atomically};
-use crate::journal::chain::Head;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

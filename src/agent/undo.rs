@@ -1,6 +1,6 @@
 //! An undo is data: what another process, on another day, needs to end a fault.
 
-use crate::provider::component::{ComponentId, DataSlot, StopMethod};
+use crate::component::{ComponentId, DataSlot, StopMethod};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

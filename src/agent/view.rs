@@ -1,6 +1,6 @@
 //! What the agent and the faults can observe of a cluster, apart from what controls it.
 
-use crate::provider::component::ComponentId;
+use crate::component::ComponentId;
 use futures::future::BoxFuture;
 
 /// What one look at a cluster showed.

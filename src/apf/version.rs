@@ -1,6 +1,6 @@
 //! What a version of Kubernetes does with a level of no shares.
 
-use crate::plan::versions::minor;
+use crate::version::minor;
 
 /// What becomes of `nominalConcurrencyShares: 0` in `flowcontrol.apiserver.k8s.io/v1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,6 +16,7 @@ use crate::history::record::ClientKind;
 use crate::plan::{PlannedObjective, predict};
 use crate::step::bump::Bump;
 use crate::step::observe::Until;
+use crate::timeline::clients::ClientLog;
 use crate::timeline::gets::Right;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -157,6 +158,50 @@ pub fn all_seen(judge: &Judge, objective: &NoClientOnLostTimeline) -> Vec<Seen> 
         .collect()
 }
 
+/// What one client's view says.
+enum Told {
+    /// It was etcd's.
+    True,
+    /// It was the lost timeline's, and the records that show it.
+    Lost { how: String, lines: Vec<String> },
+    /// Why it can't be told.
+    Unknown(String),
+}
+
+fn told(log: &ClientLog, seen: &Seen) -> Told {
+    let name = log.name();
+    if log.kind() == ClientKind::CasUpdater {
+        // Also while clients may still be converging: what was overwritten stays so.
+        match on_lost_state(log.kind(), seen) {
+            Ok(0) => {}
+            Ok(updates) => {
+                let lines = seen.updates.iter().filter(|u| matches!(u.right, Right::No(_)));
+                return Told::Lost {
+                    how: format!("{name} ({})", accepted_on_lost_state(updates)),
+                    lines: lines.map(|u| u.line.clone()).collect(),
+                };
+            }
+            Err(why) => return Told::Unknown(format!("{name}: {why}")),
+        }
+    }
+    let wrong: Vec<_> = seen.phases.iter().filter(|p| p.is_wrong()).collect();
+    if let Some(first) = wrong.first() {
+        let phases = if let [one] = wrong.as_slice() { one.phase.words() } else { "in both phases" };
+        let reason = first.reason.clone().unwrap_or_default();
+        return Told::Lost {
+            how: format!("{name} ({phases}; {reason})"),
+            lines: seen.phases.iter().filter_map(|p| p.first_wrong.clone()).collect(),
+        };
+    }
+    match seen.phases.iter().find(|p| p.observed == ObservedView::Unknown) {
+        Some(phase) => {
+            let reason = phase.reason.clone().unwrap_or_default();
+            Told::Unknown(format!("{name} {}: {reason}", phase.phase.words()))
+        }
+        None => Told::True,
+    }
+}
+
 /// Judges it.
 fn check(judge: &Judge, planned: &PlannedObjective, objective: &NoClientOnLostTimeline) -> Finding {
     let mut finding = judge.finding(planned);
@@ -170,35 +215,13 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &NoClientOnLostTi
     let total = judged().count() as u64;
     let (mut wrong, mut unknown) = (Vec::new(), Vec::new());
     for (log, seen) in judged() {
-        if log.kind() == ClientKind::CasUpdater {
-            // Also while clients may still be converging: what was overwritten stays so.
-            match on_lost_state(log.kind(), seen) {
-                Ok(0) => {}
-                Ok(updates) => {
-                    wrong.push(format!("{} ({})", log.name(), accepted_on_lost_state(updates)));
-                    let lines = seen.updates.iter().filter(|u| matches!(u.right, Right::No(_)));
-                    finding.evidence.extend(lines.map(|u| u.line.clone()));
-                    continue;
-                }
-                Err(why) => {
-                    unknown.push(format!("{}: {why}", log.name()));
-                    continue;
-                }
+        match told(log, seen) {
+            Told::True => {}
+            Told::Unknown(why) => unknown.push(why),
+            Told::Lost { how, lines } => {
+                wrong.push(how);
+                finding.evidence.extend(lines);
             }
-        }
-        if let Some(phase) = seen.phases.iter().find(|p| p.is_wrong()) {
-            let phases: Vec<&str> =
-                seen.phases.iter().filter(|p| p.is_wrong()).map(|p| p.phase.words()).collect();
-            let reason = phase.reason.clone().unwrap_or_default();
-            let phases = match phases.as_slice() {
-                [one] => one,
-                _ => "in both phases",
-            };
-            wrong.push(format!("{} ({phases}; {reason})", log.name()));
-            finding.evidence.extend(seen.phases.iter().filter_map(|p| p.first_wrong.clone()));
-        } else if let Some(phase) = seen.phases.iter().find(|p| p.observed == ObservedView::Unknown) {
-            let reason = phase.reason.clone().unwrap_or_default();
-            unknown.push(format!("{} {}: {reason}", log.name(), phase.phase.words()));
         }
     }
     finding.observed = Some(wrong.len() as u64);

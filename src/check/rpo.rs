@@ -2,12 +2,11 @@
 
 use super::coverage::{cut_short, too_little};
 use super::figures::{human, judge_limit};
-use super::ledger::Accounting;
+use super::ledger::{Accounting, LostTime};
 use super::{Finding, FindingMark, Judge, Verdict};
 use crate::check::objective::{Foreseen, ObjectiveKind};
 use crate::drill::lint::{Lint, Place, WAIT};
 use crate::drill::values::Span;
-use crate::fault;
 use crate::history::record::ClientKind;
 use crate::plan::{PlannedObjective, predict};
 use crate::timeline::writes::Write;
@@ -42,7 +41,7 @@ impl ObjectiveKind for Rpo {
             lint.error(&path, "an `rpo` needs a limit", "add `within: 10s` or `atMostWrites: 500`");
         }
         lint.needs_writer(&path, "no client counts lost writes: that takes a `ledgerWriter`");
-        if !lint.has_step(|s| fault::of(s).is_some()) {
+        if !lint.has_step(|s| s.kind().fault().is_some()) {
             let title = "no step injects a fault that could lose a write";
             lint.error(&path, title, "add a `loseEtcd` step and a `restoreSnapshot` step");
         }
@@ -96,27 +95,9 @@ fn check(judge: &Judge, planned: &PlannedObjective, rpo: &Rpo) -> Finding {
     (finding.observed, finding.lower, finding.upper) =
         (Some(lost_writes), Some(lost_writes), Some(lost_writes + unsettled));
     if let Some(limit) = rpo.within {
-        let limit = limit.as_ns();
-        (finding.unit, finding.target) = ("ns".to_owned(), Some(limit));
-        match lost_time {
-            Some(time) => {
-                verdicts.push(judge_limit(Some(time.lower), time.upper, limit));
-                (finding.observed, finding.lower, finding.upper) =
-                    (time.observed, Some(time.lower), time.upper);
-                finding.from = time.last_kept.as_ref().map(|w| mark("lastKeptWrite", w));
-                finding.to = time.last_acked.as_ref().map(|w| mark("lastAcknowledgedWrite", w));
-                words.push(match time.observed {
-                    Some(ns) => {
-                        format!("the last kept one is {} older than the last acknowledged one", human(ns))
-                    }
-                    None => format!("none was kept: at least {} worth of writes is gone", human(time.lower)),
-                });
-            }
-            None => {
-                verdicts.push(Verdict::Inconclusive);
-                words.push("nothing was acknowledged before the loss".to_owned());
-            }
-        }
+        let (verdict, said) = in_time(&mut finding, lost_time.as_ref(), limit.as_ns());
+        verdicts.push(verdict);
+        words.push(said);
         if lost_after > 0 {
             verdicts.push(Verdict::Inconclusive);
         }
@@ -133,6 +114,22 @@ fn check(judge: &Judge, planned: &PlannedObjective, rpo: &Rpo) -> Finding {
         });
     finding.cannot_pass_if(gap);
     finding
+}
+
+/// The time between the last kept and the last acknowledged write, against its limit.
+fn in_time(finding: &mut Finding, lost: Option<&LostTime>, limit: u64) -> (Verdict, String) {
+    (finding.unit, finding.target) = ("ns".to_owned(), Some(limit));
+    let Some(time) = lost else {
+        return (Verdict::Inconclusive, "nothing was acknowledged before the loss".to_owned());
+    };
+    (finding.observed, finding.lower, finding.upper) = (time.observed, Some(time.lower), time.upper);
+    finding.from = time.last_kept.as_ref().map(|w| mark("lastKeptWrite", w));
+    finding.to = time.last_acked.as_ref().map(|w| mark("lastAcknowledgedWrite", w));
+    let said = match time.observed {
+        Some(ns) => format!("the last kept one is {} older than the last acknowledged one", human(ns)),
+        None => format!("none was kept: at least {} worth of writes is gone", human(time.lower)),
+    };
+    (judge_limit(Some(time.lower), time.upper, limit), said)
 }
 
 fn mark(name: &str, write: &Write) -> FindingMark {

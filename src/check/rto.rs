@@ -7,7 +7,6 @@ use crate::check::objective::{Foreseen, ObjectiveKind};
 use crate::drill::lint::{Lint, Place, WAIT, WRITER};
 use crate::drill::spec::{Client, Step};
 use crate::drill::values::Span;
-use crate::fault;
 use crate::history::record::ClientKind;
 use crate::plan::{PlannedObjective, predict};
 use crate::timeline::{Mark, marks};
@@ -71,7 +70,7 @@ impl ObjectiveKind for Rto {
         lint.span(&at.key("within"), self.within, WAIT);
         let from = at.key("from");
         match self.from {
-            RtoFrom::Fault if !lint.has_step(|s| fault::of(s).is_some()) => {
+            RtoFrom::Fault if !lint.has_step(|s| s.kind().fault().is_some()) => {
                 let title = "the time starts at the fault, and no step injects one";
                 lint.error(&from, title, "add a `loseEtcd` step");
             }

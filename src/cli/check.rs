@@ -1,8 +1,8 @@
 //! `quakeproof check`: lints drill files; needs no cluster.
 
 use crate::drill::{self, parameters::ParameterValues};
+use crate::escape;
 use crate::exit::ExitCode;
-use crate::report::escape;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 

@@ -2,6 +2,7 @@
 
 use super::output::{Data, say};
 use super::toolchain::options_from_env;
+use crate::component::{ComponentId, ControlError};
 use crate::drill::lint::is_kebab;
 use crate::drill::spec::{ProviderKind, Topology};
 use crate::exit::ExitCode;
@@ -9,7 +10,6 @@ use crate::guard::lock::LockRecord;
 use crate::journal::writer::is_being_written;
 use crate::plan::{PlannedCluster, Versions, components};
 use crate::provider::binaries::{self, BinariesError, etcd_for, known_kubernetes, newest_pair};
-use crate::provider::component::{ComponentId, ControlError};
 use crate::provider::local::{self, ClusterDir, Condition, LocalCluster, LocalProvider, SupervisorClient};
 use crate::provider::{Cluster, Provider, ProviderError};
 use crate::state::StateDir;

@@ -3,11 +3,11 @@
 use super::output::{print, say};
 use super::runs::word;
 use crate::compare::{Comparison, Head, Item, Outcome, Overall, Run, Sides, Value, compare};
+use crate::escape::terminal;
 use crate::evidence::load::load;
 use crate::evidence::publish::judge;
 use crate::evidence::verify::verify;
 use crate::exit::ExitCode;
-use crate::report::escape::terminal;
 use crate::report::figure;
 use crate::state::StateDir;
 use clap::Args;

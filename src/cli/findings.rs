@@ -2,12 +2,12 @@
 
 use super::{Failure, environment, output};
 use crate::drill::file;
+use crate::escape;
 use crate::evidence::EvidenceError;
 use crate::evidence::layout::RunDir;
 use crate::exit::ExitCode;
 use crate::findings::{self, AttachError, Bundle, Past};
 use crate::regular_file;
-use crate::report::escape;
 use crate::state::StateDir;
 use serde_json::json;
 use std::io;

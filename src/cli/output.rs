@@ -4,8 +4,8 @@
 //! command before it knows its exit code. Where talk can't be written there is
 //! nobody to tell; a run with a fault in effect must never end because of it.
 
+use crate::escape;
 use crate::exit::ExitCode;
-use crate::report::escape;
 use std::io::{self, Write};
 
 /// Data, for programs and pipes. A closed pipe swallows it; other failures are errors.

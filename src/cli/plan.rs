@@ -2,12 +2,12 @@
 
 use super::environment;
 use crate::drill::{self, parameters::ParameterValues};
+use crate::escape;
 use crate::exit::ExitCode;
 use crate::findings::{self, Past};
 use crate::plan::digest::canonical_bytes;
 use crate::plan::render::render;
 use crate::plan::resolve::{PlanError, ResolveInput, resolve};
-use crate::report::escape;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;

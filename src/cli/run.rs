@@ -3,6 +3,7 @@
 use super::{Failure, environment, output, plan, session};
 use crate::clock::{Clock, SystemClock};
 use crate::digest::sha256_hex;
+use crate::dispatch::interrupt::Interrupt;
 use crate::drill::file;
 use crate::durable::write_atomically;
 use crate::evidence::layout::RunDir;
@@ -14,7 +15,6 @@ use crate::journal::entry::RunOutcome;
 use crate::plan::resolve::{PlanError, resolve};
 use crate::plan::{Plan, digest};
 use crate::report::model::Report;
-use crate::runner::interrupt::Interrupt;
 use crate::runner::lifecycle::{self, RunError, RunRequest};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};

@@ -2,8 +2,8 @@
 
 use super::output::{print, say};
 use crate::clock::WallTime;
+use crate::escape::terminal;
 use crate::exit::ExitCode;
-use crate::report::escape::terminal;
 use crate::state::StateDir;
 use crate::state::runs::{RunRow, RunState, unique_prefix_lengths};
 use clap::Args;

@@ -1,7 +1,7 @@
 //! `quakeproof schema`: prints the JSON Schema of a format.
 
-use crate::drill::schema::{Format, schema_text};
 use crate::exit::ExitCode;
+use crate::schema::{Format, schema_text};
 use std::io::{self, Write};
 
 /// Print the JSON Schema (draft-07) of a format

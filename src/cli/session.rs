@@ -4,7 +4,6 @@ use super::{Failure, environment, output, toolchain};
 use crate::agent::view::ClusterView;
 use crate::check::Verdict;
 use crate::clock::SystemClock;
-use crate::etcd::view::LiveView;
 use crate::evidence::layout::RunDir;
 use crate::evidence::load::{load_with_head, read_plan};
 use crate::evidence::publish::publish;
@@ -17,6 +16,7 @@ use crate::journal::{reader, summary::RunSummary, writer};
 use crate::plan::Plan;
 use crate::progress::{Display, EventKind, Feed, Mode};
 use crate::provider::binaries;
+use crate::provider::live_view::LiveView;
 use crate::provider::local::LocalProvider;
 use crate::provider::{Cluster, Provider};
 use crate::report::model::Report;
@@ -232,7 +232,7 @@ pub fn print_report(report: &Report, dir: &RunDir) {
 }
 
 fn shown(path: PathBuf) -> String {
-    crate::report::escape::terminal(&path.display().to_string()).into_owned()
+    crate::escape::terminal(&path.display().to_string()).into_owned()
 }
 
 /// The exit code of what a run proved.

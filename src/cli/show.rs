@@ -2,12 +2,13 @@
 
 use super::output::{print, say};
 use super::runs::word;
+use crate::clock::Stamp;
+use crate::escape::terminal;
 use crate::exit::ExitCode;
 use crate::journal::entry::{Phase, RunOutcome};
 use crate::journal::reader;
-use crate::journal::summary::{InjectionState, Instant, RunSummary, Settled};
+use crate::journal::summary::{InjectionState, RunSummary, Settled};
 use crate::regular_file;
-use crate::report::escape::terminal;
 use crate::state::StateDir;
 use crate::state::runs::{RunState, row};
 use clap::Args;
@@ -56,8 +57,8 @@ struct Shown {
     dir: PathBuf,
     operator: String,
     state: RunState,
-    started: Option<Instant>,
-    finished: Option<Instant>,
+    started: Option<Stamp>,
+    finished: Option<Stamp>,
     phase: Option<Phase>,
     step: Option<String>,
     outcome: Option<RunOutcome>,

@@ -1,11 +1,11 @@
 //! `quakeproof verify`: whether a bundle's parts fit together and its findings follow from its records.
 
 use super::output::{print, say};
+use crate::escape::terminal;
 use crate::evidence::publish::judge;
 use crate::evidence::signature::key::VerifyingKey;
 use crate::evidence::verify::{VerifyReport, verify};
 use crate::exit::ExitCode;
-use crate::report::escape::terminal;
 use crate::state::StateDir;
 use clap::Args;
 use std::fmt::Write as _;

@@ -4,9 +4,6 @@
 //! gave it, across an outage and a restore too. Only a refusal makes it read anew.
 
 use super::context::ClientContext;
-use super::failure::FailureClass;
-use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, failed_write, stopped};
-use super::objects::ConfigMap;
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
 use super::under_test::{ClientUnderTest, Running, TalksTo};
@@ -15,6 +12,9 @@ use crate::drill::lint::{EVERY, Lint, Place};
 use crate::drill::values::Span;
 use crate::history::record::{Answer, ClientKind, Op, Outcome};
 use crate::load::pacer::Account;
+use crate::wire::failure::FailureClass;
+use crate::wire::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, failed_write, stopped};
+use crate::wire::objects::ConfigMap;
 use hyper::Method;
 use hyper::body::Bytes;
 use schemars::JsonSchema;

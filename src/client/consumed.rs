@@ -2,14 +2,15 @@
 //! then looked at until it is done. Every look is a quorum read and recorded by itself.
 
 use super::deployer::{deployment, is_controlled_by, named_replica_set};
-use super::failure::FailureClass;
-use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, failed_write, stopped};
 use super::pace::Pace;
 use super::pod_creator::{is_judged_by_scheduler, pod};
-use super::session::{Broken, Session, Setup, Timing};
+use super::session::{Broken, Session, Setup};
 use crate::clock::MonoNs;
 use crate::history::record::{Answer, Made, Op, Outcome};
 use crate::load::pacer::{Account, until};
+use crate::load::timing::Timing;
+use crate::wire::failure::FailureClass;
+use crate::wire::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, failed_write, stopped};
 use hyper::Method;
 use hyper::body::Bytes;
 use serde_json::Value;

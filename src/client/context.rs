@@ -1,12 +1,12 @@
 //! What every client gets to work with, and what it tells the runner while it works.
 
-use super::ledger::Ledger;
 use super::load::LoadTold;
 use crate::clock::{Clock, MonoNs};
+use crate::component::network::{Dialer, Endpoint, Identity};
 use crate::history::record::ClientKind;
 use crate::history::recorder::Recorder;
+use crate::ledger::Ledger;
 use crate::plan::PlannedClient;
-use crate::provider::network::{Dialer, Endpoint, Identity};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ pub struct ClientContext {
     pub clock: Arc<dyn Clock>,
     /// Its history.
     pub recorder: Recorder,
-    /// Opens its sockets on [`crate::provider::network::CLIENT_HOST`].
+    /// Opens its sockets on [`crate::component::network::CLIENT_HOST`].
     pub dialer: Arc<dyn Dialer>,
     /// The component that it talks to.
     pub endpoint: Endpoint,

@@ -1,14 +1,14 @@
 //! A watch on etcd itself that goes on after its last revision, as etcd's own client does.
 
 use super::context::ClientContext;
-use super::failure::FailureClass;
+use super::etcd_range;
 use super::session::{ATTEMPT_EVERY, Broken, Session, Setup};
 use super::under_test::{ClientUnderTest, Running, TalksTo};
 use crate::etcd::client::{EtcdClient, EtcdWatch, KeyEvent, WatchItem};
 use crate::etcd::registry::{ledger_id, ledger_prefix};
 use crate::history::record::{Answer, ClientKind, Event, Op, Outcome};
 use crate::load::pacer::{Account, until};
-use crate::probe::truth;
+use crate::wire::failure::FailureClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -72,7 +72,7 @@ async fn watch(session: &mut Session, setup: &Setup) -> Result<(), Broken> {
         }
         next_attempt = session.clock().mono().plus(ATTEMPT_EVERY.as_nanos() as u64);
         let Some(last) = last_seen else {
-            last_seen = truth::range(session, &mut etcd, &prefix, None).await?;
+            last_seen = etcd_range::range(session, &mut etcd, &prefix, None).await?;
             // A watch follows its range at once.
             next_attempt = if last_seen.is_some() { session.clock().mono() } else { next_attempt };
             continue;
@@ -80,7 +80,7 @@ async fn watch(session: &mut Session, setup: &Setup) -> Result<(), Broken> {
         let from = last + 1;
         let (timing, result) = session.timed(None, etcd.watch(&prefix, from, DEADLINE)).await;
         let (opened, outcome) = match result {
-            None => (None, super::http::stopped()),
+            None => (None, crate::wire::http::stopped()),
             Some(Ok(watch)) => (Some(watch), Outcome::Ok(Answer::default())),
             Some(Err(failure)) => (None, Outcome::Failed { status: None, reason: failure.class.to_string() }),
         };

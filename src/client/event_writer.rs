@@ -1,9 +1,6 @@
 //! Creates core/v1 Events, which API servers store under an etcd lease that they share.
 
 use super::context::ClientContext;
-use super::failure::FailureClass;
-use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_write, stopped};
-use super::objects::Item;
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
 use super::under_test::{ClientUnderTest, Running, TalksTo};
@@ -11,6 +8,9 @@ use crate::drill::lint::{EVERY, Lint, Place};
 use crate::drill::values::Span;
 use crate::history::record::{Answer, ClientKind, Made, Op, Outcome};
 use crate::load::pacer::Account;
+use crate::wire::failure::FailureClass;
+use crate::wire::http::{HttpAnswer, HttpClient, HttpFailure, failed_write, stopped};
+use crate::wire::objects::Item;
 use hyper::Method;
 use hyper::body::Bytes;
 use schemars::JsonSchema;

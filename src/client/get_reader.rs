@@ -1,17 +1,17 @@
 //! Quorum GETs of single acknowledged objects.
 
 use super::context::ClientContext;
-use super::failure::FailureClass;
-use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, stopped};
-use super::ledger::{Ledger, object_name, value_of};
-use super::objects::ConfigMap;
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
 use super::under_test::{ClientUnderTest, Running, TalksTo};
 use crate::drill::lint::{EVERY, Lint, Place};
 use crate::drill::values::Span;
 use crate::history::record::{Answer, ClientKind, Op, Outcome};
+use crate::ledger::{Ledger, object_name, value_of};
 use crate::load::pacer::Account;
+use crate::wire::failure::FailureClass;
+use crate::wire::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, stopped};
+use crate::wire::objects::ConfigMap;
 use hyper::Method;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

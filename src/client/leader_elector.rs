@@ -1,18 +1,19 @@
 //! Candidates for one Lease: carries out what [`super::election`] decides, each
 //! candidate over a connection of its own.
 
-use super::connection::{Connector, Protocol};
 use super::context::ClientContext;
 use super::election::{Candidate, Change, ElectionRecord, RENEW_DEADLINE, Rules, Told, Try};
-use super::failure::FailureClass;
-use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, stopped};
-use super::session::{Broken, Session, Setup, Timing, timed};
+use super::session::{Broken, Session, Setup};
 use super::under_test::{ClientUnderTest, Running, TalksTo};
 use crate::clock::{Clock, MonoNs};
 use crate::drill::lint::{Lint, Place, WAIT};
 use crate::drill::values::Span;
 use crate::history::record::{Answer, ClientKind, ElectAction, Event, Op, Outcome};
 use crate::load::pacer::{Account, until};
+use crate::load::timing::{Timing, timed};
+use crate::wire::connection::{Connector, Protocol};
+use crate::wire::failure::FailureClass;
+use crate::wire::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, stopped};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use hyper::Method;

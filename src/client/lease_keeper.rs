@@ -1,8 +1,6 @@
 //! Raw etcd leases: one that is kept alive, and short ones that come and go.
 
 use super::context::ClientContext;
-use super::failure::FailureClass;
-use super::http::stopped;
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
 use super::under_test::{ClientUnderTest, Running, TalksTo};
@@ -13,6 +11,8 @@ use crate::etcd::client::{EtcdClient, EtcdFailure};
 use crate::etcd::lease::LeaseId;
 use crate::history::record::{Answer, ClientKind, LeaseAction, Op, Outcome};
 use crate::load::pacer::Account;
+use crate::wire::failure::FailureClass;
+use crate::wire::http::stopped;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -302,7 +302,7 @@ impl Keeper {
         session: &mut Session,
         action: LeaseAction,
         id: LeaseId,
-        timing: super::session::Timing,
+        timing: crate::load::timing::Timing,
         outcome: Outcome,
     ) -> Result<Round, Broken> {
         let not_found = FailureClass::LeaseNotFound.as_str();

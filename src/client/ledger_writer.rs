@@ -1,15 +1,16 @@
 //! Creates `ledger-<id>` with a unique value for each slot of an open loop.
 
-use super::connection::{Connector, Protocol};
 use super::context::ClientContext;
-use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_write, stopped};
-use super::ledger::{object_name, value_of};
-use super::objects::ConfigMap;
-use super::session::{Broken, Session, Setup, Timing, timed};
+use super::session::{Broken, Session, Setup};
 use super::under_test::{ClientUnderTest, Running, TalksTo};
 use crate::drill::values::Rate;
 use crate::history::record::{Answer, ClientKind, Op, Outcome};
+use crate::ledger::{object_name, value_of};
 use crate::load::pacer::{Account, Due, OpenLoop, Schedule, Slot, until};
+use crate::load::timing::{Timing, timed};
+use crate::wire::connection::{Connector, Protocol};
+use crate::wire::http::{HttpAnswer, HttpClient, HttpFailure, failed_write, stopped};
+use crate::wire::objects::ConfigMap;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use hyper::Method;

@@ -1,12 +1,12 @@
 //! One LIST of the ledger's namespace, page by page, every page recorded.
 
-use super::failure::FailureClass;
-use super::http::{HttpClient, failed_read, stopped};
-use super::ledger::id_of;
-use super::objects::List;
 use super::session::{Broken, Session};
 use crate::clock::MonoNs;
 use crate::history::record::{Answer, Op, Outcome};
+use crate::ledger::id_of;
+use crate::wire::failure::FailureClass;
+use crate::wire::http::{HttpClient, failed_read, stopped};
+use crate::wire::objects::List;
 use hyper::Method;
 use std::time::Duration;
 

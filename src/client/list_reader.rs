@@ -1,7 +1,6 @@
 //! LISTs at a fixed pace; every page and every id is recorded.
 
 use super::context::ClientContext;
-use super::http::HttpClient;
 use super::list::{ListRequest, Listed, list};
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
@@ -10,6 +9,7 @@ use crate::drill::lint::{EVERY, Lint, PAGE, Place};
 use crate::drill::values::Span;
 use crate::history::record::ClientKind;
 use crate::load::pacer::Account;
+use crate::wire::http::HttpClient;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -2,16 +2,17 @@
 //!
 //! They are sent, on a thread of their own, by [`crate::load::sender`]; this client records what came of them.
 
-use super::connection::{Connector, Protocol};
 use super::context::ClientContext;
 use super::load_request::{asked, get, request};
-use super::load_spec::{Load, LoadProtocol, RetriesLike, RetryingLoad};
+use super::load_spec::{Load, LoadProtocol, RetryingLoad};
 use super::session::{Broken, Session, Setup};
 use crate::history::record::{Answer, Asked, Attempt, Op, Outcome};
 use crate::load::connections::Connections;
 use crate::load::exchange::Exchanged;
 use crate::load::pacer::Account;
+use crate::load::retries::RetriesLike;
 use crate::load::sender::{Attempted, LoadProgress, Orders, Sender, Then};
+use crate::wire::connection::{Connector, Protocol};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;

@@ -3,11 +3,12 @@
 use super::context::ClientContext;
 use super::load;
 use super::under_test::{ClientUnderTest, Running, TalksTo};
+use crate::component::ComponentId;
 use crate::drill::lint::{Lint, PAGE, Place};
 use crate::drill::values::Span;
 use crate::history::record::ClientKind;
 use crate::load::arrivals::Arrivals;
-use crate::provider::component::ComponentId;
+use crate::load::retries::RetriesLike;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,16 +71,6 @@ pub struct RetryingLoad {
     /// The API server that is asked, as `kube-apiserver-1`. Default: one after the other, client by client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ComponentId>,
-}
-
-/// Whose retries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RetriesLike {
-    /// client-go, over HTTP/2.
-    ClientGo,
-    /// The kube crate, over HTTP/1.1.
-    Kube,
 }
 
 /// What a load asks for, on objects of the drill.

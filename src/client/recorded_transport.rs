@@ -1,13 +1,14 @@
 //! What the kube crate sends its requests through: one connection and one record each.
 
-use super::connection::Connector;
-use super::failure::FailureClass;
-use super::http::{HttpAnswer, HttpClient, HttpFailure, Lines, Streamed, failed_read, stopped};
 use super::list::read_page;
-use super::session::{Broken, Session, Timing, timed};
+use super::session::{Broken, Session};
 use super::watch_line::event_of;
 use crate::clock::Clock;
 use crate::history::record::{Answer, Event, Op, Outcome};
+use crate::load::timing::{Timing, timed};
+use crate::wire::connection::Connector;
+use crate::wire::failure::FailureClass;
+use crate::wire::http::{HttpAnswer, HttpClient, HttpFailure, Lines, Streamed, failed_read, stopped};
 use futures::future::BoxFuture;
 use futures::stream;
 use http_body_util::combinators::UnsyncBoxBody;

@@ -4,15 +4,15 @@
 //! there is no pool and no retry: each request has one connection and is one record. Above it,
 //! what its store holds and which events it hands out is recorded as the client's view.
 
-use super::connection::{Connector, Protocol};
 use super::context::ClientContext;
-use super::ledger::id_of;
 use super::recorded_transport::{Journal, RecordedTransport};
 use super::session::{Broken, Session, Setup};
 use super::under_test::{ClientUnderTest, Running, TalksTo};
 use crate::history::ids::IdSet;
 use crate::history::record::{ClientKind, Event};
+use crate::ledger::id_of;
 use crate::load::pacer::Account;
+use crate::wire::connection::{Connector, Protocol};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;

@@ -2,8 +2,6 @@
 //! what etcd holds. The value is compared here and never recorded.
 
 use super::context::ClientContext;
-use super::failure::FailureClass;
-use super::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, failed_write, stopped};
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
 use super::under_test::{ClientUnderTest, Running, TalksTo};
@@ -11,6 +9,8 @@ use crate::drill::lint::{EVERY, Lint, Place};
 use crate::drill::values::Span;
 use crate::history::record::{Answer, ClientKind, Op, Outcome};
 use crate::load::pacer::Account;
+use crate::wire::failure::FailureClass;
+use crate::wire::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, failed_write, stopped};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Method;

@@ -1,17 +1,18 @@
 //! One client's life: its history, its signals to the runner, and its end.
 
-use super::connection::BadIdentity;
 use super::context::{ClientContext, ClientSignal, Sample};
 use super::election::RENEW_DEADLINE;
-use super::ledger::Ledger;
 use crate::clock::{BootId, Clock, MonoNs};
+use crate::component::network::{Dialer, Endpoint, Identity};
 use crate::history::record::{
     ClientKind, ENDED_AS_ASKED, Event, EventRecord, Exchange, Op, OpRecord, Outcome, Record,
 };
 use crate::history::recorder::Recorder;
+use crate::ledger::Ledger;
 use crate::load::pacer::Account;
+use crate::load::timing::{Timing, timed};
 use crate::plan::PlannedClient;
-use crate::provider::network::{Dialer, Endpoint, Identity};
+use crate::wire::connection::BadIdentity;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -19,9 +20,6 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
-
-/// How long an operation that is out may still return once the client was told to end.
-pub const STOP_GRACE: Duration = Duration::from_millis(500);
 
 /// Least time between the starts of two attempts to open a stream, or to list
 /// before it. Fixed, without backoff, so that the end of an outage is seen sharply.
@@ -70,17 +68,6 @@ impl Setup {
     pub fn every_ns(&self) -> Result<u64, Broken> {
         self.planned.every_ns.ok_or_else(|| Broken::Unpaced(self.planned.name.clone()))
     }
-}
-
-/// When an operation was due, called and returned.
-#[derive(Debug, Clone, Copy)]
-pub struct Timing {
-    /// When the pacer wanted it sent.
-    pub due: Option<MonoNs>,
-    /// Just before it was begun.
-    pub call: MonoNs,
-    /// When it returned or was given up.
-    pub returned: MonoNs,
 }
 
 /// An open history and the way to tell the runner.
@@ -327,21 +314,4 @@ impl Session {
             revision,
         });
     }
-}
-
-/// Runs an operation and takes its times; `None` when the client was told to end
-/// and the operation did not return within [`STOP_GRACE`].
-pub async fn timed<T>(
-    clock: &dyn Clock,
-    stop: &CancellationToken,
-    due: Option<MonoNs>,
-    operation: impl Future<Output = T>,
-) -> (Timing, Option<T>) {
-    let call = clock.mono();
-    let output = tokio::select! {
-        biased;
-        output = operation => Some(output),
-        () = async { stop.cancelled().await; tokio::time::sleep(STOP_GRACE).await } => None,
-    };
-    (Timing { due, call, returned: clock.mono() }, output)
 }

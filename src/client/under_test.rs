@@ -2,9 +2,9 @@
 //! drill, and what it does.
 
 use super::context::ClientContext;
+use crate::component::ComponentId;
 use crate::drill::lint::{Lint, Place};
 use crate::history::record::ClientKind;
-use crate::provider::component::ComponentId;
 use futures::future::BoxFuture;
 use std::time::Duration;
 

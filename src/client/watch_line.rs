@@ -1,9 +1,9 @@
 //! One line of a watch as the event that a history holds.
 
-use super::failure::FailureClass;
-use super::ledger::id_of;
-use super::objects::WatchLine;
 use crate::history::record::Event;
+use crate::ledger::id_of;
+use crate::wire::failure::FailureClass;
+use crate::wire::objects::WatchLine;
 
 /// The event that a line is. A line that can't be read ends the stream.
 #[must_use]

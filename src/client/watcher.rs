@@ -1,8 +1,6 @@
 //! A WATCH through the API server that goes on from its last resourceVersion.
 
 use super::context::ClientContext;
-use super::failure::FailureClass;
-use super::http::{HttpAnswer, HttpClient, HttpFailure, Lines, Streamed, failed_read, stopped};
 use super::list::{ListRequest, list};
 use super::session::{ATTEMPT_EVERY, Broken, Session, Setup};
 use super::under_test::{ClientUnderTest, Running, TalksTo};
@@ -12,6 +10,8 @@ use crate::drill::lint::{Lint, Place};
 use crate::drill::values::Span;
 use crate::history::record::{Answer, ClientKind, ENDED_AS_ASKED, Event, Op, Outcome};
 use crate::load::pacer::{Account, until};
+use crate::wire::failure::FailureClass;
+use crate::wire::http::{HttpAnswer, HttpClient, HttpFailure, Lines, Streamed, failed_read, stopped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

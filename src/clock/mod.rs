@@ -95,6 +95,26 @@ impl WallStepDetector {
     }
 }
 
+/// An instant, on the machine's clocks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stamp {
+    /// Wall time, for people.
+    pub at: WallTime,
+    /// Monotonic time.
+    pub mono_ns: MonoNs,
+    /// Boot of `mono_ns`.
+    pub boot: BootId,
+}
+
+impl Stamp {
+    /// Now.
+    #[must_use]
+    pub fn now(clock: &dyn Clock) -> Self {
+        Self { at: clock.wall(), mono_ns: clock.mono(), boot: clock.boot() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,8 +21,8 @@ pub use item::{Item, Outcome, Value};
 pub use run::{Head, Run};
 pub use sides::Sides;
 
+use crate::escape::terminal;
 use crate::report::JUDGE;
-use crate::report::escape::terminal;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

@@ -7,8 +7,6 @@ pub mod lint;
 pub mod parameters;
 pub mod parse;
 pub mod problem;
-pub mod reference;
-pub mod schema;
 pub mod source;
 pub mod spec;
 pub(crate) mod suggest;

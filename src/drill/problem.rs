@@ -1,6 +1,6 @@
 //! What is wrong with a drill file, and how it is shown.
 
-use crate::report::escape;
+use crate::escape;
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::ops::Range;

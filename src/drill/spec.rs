@@ -182,6 +182,31 @@ pub enum KeyBackup {
     Missing,
 }
 
+/// The key with which API servers are started again after a restore.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EncryptionKey {
+    /// That of the lost cluster.
+    #[default]
+    Present,
+    /// None: their configuration encrypts nothing and decrypts nothing.
+    Missing,
+    /// Another one under the same name.
+    Wrong,
+}
+
+impl EncryptionKey {
+    /// Label of the data slot in which an embedded cluster holds that configuration ready.
+    #[must_use]
+    pub fn slot(self) -> Option<&'static str> {
+        match self {
+            EncryptionKey::Present => None,
+            EncryptionKey::Missing => Some("key-missing"),
+            EncryptionKey::Wrong => Some("key-wrong"),
+        }
+    }
+}
+
 /// Who owns a cluster's life cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

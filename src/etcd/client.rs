@@ -3,9 +3,9 @@
 //! The gRPC channel is given a connection that stands already and none after
 //! it, so it can't reconnect unseen; every operation has a deadline.
 
-use crate::client::connection::{BadIdentity, Connector, Protocol};
-use crate::client::failure::FailureClass;
-use crate::provider::network::{Dialer, Endpoint, Identity};
+use crate::component::network::{Dialer, Endpoint, Identity};
+use crate::wire::connection::{BadIdentity, Connector, Protocol};
+use crate::wire::failure::FailureClass;
 use etcd_client::{
     Channel, Client, ConnectOptions, Error, EventType, GetOptions, ResponseHeader, WatchOptions, WatchStream,
 };

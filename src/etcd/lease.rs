@@ -1,7 +1,7 @@
 //! Leases of etcd, raw: what the API server and etcd's own client build upon.
 
 use super::client::{EtcdClient, EtcdFailure, Header};
-use crate::client::failure::FailureClass;
+use crate::wire::failure::FailureClass;
 use etcd_client::PutOptions;
 use std::fmt;
 use std::str::FromStr;

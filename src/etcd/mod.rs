@@ -4,4 +4,3 @@ pub mod client;
 pub mod lease;
 pub mod registry;
 pub mod snapshot;
-pub mod view;

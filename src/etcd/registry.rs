@@ -3,7 +3,7 @@
 //! Keys are `/registry/<resource>/<namespace>/<name>` for the core group
 //! (`--etcd-prefix` at its default).
 
-use crate::client::ledger::OBJECT_PREFIX;
+use crate::ledger::OBJECT_PREFIX;
 
 /// Prefix of every ConfigMap's key.
 pub const CONFIG_MAPS: &str = "/registry/configmaps/";
@@ -18,7 +18,7 @@ pub fn ledger_prefix(namespace: &str) -> String {
 #[must_use]
 pub fn ledger_id(key: &[u8]) -> Option<u64> {
     let (_, name) = std::str::from_utf8(key).ok()?.rsplit_once('/')?;
-    crate::client::ledger::id_of(name)
+    crate::ledger::id_of(name)
 }
 
 /// `<namespace>/<name>` of a ConfigMap's key.

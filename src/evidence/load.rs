@@ -2,7 +2,7 @@
 
 use super::EvidenceError;
 use super::layout::RunDir;
-use crate::agent::{self, log::LogEntry};
+use crate::agent::log::{self, LogEntry};
 use crate::history;
 use crate::journal::entry::JournalEvent;
 use crate::journal::reader;
@@ -71,13 +71,13 @@ pub fn read_plan(dir: &RunDir) -> Result<Plan, EvidenceError> {
 
 /// What the agent wrote down. No log is no error: where the cluster could not be reached none was taken in.
 fn read_agent_log(dir: &RunDir) -> Result<Vec<LogEntry>, EvidenceError> {
-    let path = dir.path().join(agent::log::EVIDENCE_FILE);
+    let path = dir.path().join(log::EVIDENCE_FILE);
     if !path.exists() {
         return Ok(Vec::new());
     }
     let bytes = regular_file::read(&path).map_err(EvidenceError::io(&path))?;
-    let log = agent::log::read(&bytes)
-        .map_err(|error| EvidenceError::Malformed { path, what: error.to_string() })?;
+    let log =
+        log::read(&bytes).map_err(|error| EvidenceError::Malformed { path, what: error.to_string() })?;
     Ok(log.entries)
 }
 

@@ -12,9 +12,9 @@ pub mod secrets;
 pub mod signature;
 pub mod verify;
 
+use crate::chained::format::{self, Compatibility};
 use crate::history::reader::HistoryError;
 use crate::journal::JournalError;
-use crate::journal::format::{self, Compatibility};
 use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use super::layout::RunDir;
 use super::load;
 use super::manifest::Manifest;
 use super::signature::key::VerifyingKey;
-use crate::agent;
+use crate::agent::log;
 use crate::digest::{sha256_hex, sha256_of};
 use crate::findings::{self, Attached};
 use crate::history::reader::check_anchors;
@@ -397,7 +397,7 @@ fn check_agent_logs(dir: &RunDir, journal: &Journal, summary: &RunSummary) -> Re
         check_anchors(&dir.path().join(file), anchors).map_err(|e| e.to_string())?;
     }
     for file in &files {
-        agent::log::read(&read(dir, file)?).map_err(|e| format!("{file}: {e}"))?;
+        log::read(&read(dir, file)?).map_err(|e| format!("{file}: {e}"))?;
     }
     Ok(format!("{} logs, each one chain", files.len()))
 }

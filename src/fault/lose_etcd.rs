@@ -15,12 +15,12 @@
 
 use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized, expect_look};
 use crate::agent::undo::{OnLapse, Undo, UndoOp};
+use crate::component::capability::Capability;
+use crate::component::{ComponentId, ComponentState, DataSlot, Role, StopMethod};
 use crate::drill::lint::{Lint, Place, SoFar};
 use crate::drill::spec::Step;
 use crate::guard::GuardToken;
 use crate::plan::PlannedComponent;
-use crate::provider::Capability;
-use crate::provider::component::{ComponentId, ComponentState, DataSlot, Role, StopMethod};
 use crate::step::kind::StepKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -263,7 +263,7 @@ impl Fault for LoseEtcd {
 mod tests {
     use super::*;
     use crate::agent::undo::InjectionId;
-    use crate::provider::component::HostId;
+    use crate::component::HostId;
     use crate::step::restore_spec::RestoreSnapshot;
 
     fn cluster() -> Vec<PlannedComponent> {

@@ -6,12 +6,12 @@
 
 use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized, expect_look};
 use crate::agent::undo::{OnLapse, Undo, UndoOp};
+use crate::component::capability::Capability;
+use crate::component::{ComponentId, ComponentState, Role, StopMethod};
 use crate::drill::lint::{Lint, Place, SoFar};
 use crate::drill::suggest;
 use crate::guard::GuardToken;
 use crate::plan::PlannedComponent;
-use crate::provider::Capability;
-use crate::provider::component::{ComponentId, ComponentState, Role, StopMethod};
 use crate::step::kind::StepKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -8,15 +8,14 @@ pub mod lose_members;
 use crate::agent::api::ApiAccess;
 use crate::agent::undo::{InjectionId, Undo};
 use crate::agent::view::{ClusterView, Look};
+use crate::component::capability::Capability;
+use crate::component::{ComponentControl, ComponentId, ControlError, Role, StopMethod};
 use crate::drill::spec::Step;
 use crate::guard::GuardToken;
 use crate::plan::PlannedComponent;
-use crate::provider::Capability;
-use crate::provider::component::{ComponentControl, ComponentId, ControlError, Role, StopMethod};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use thiserror::Error;
 
 /// One instance of a fault on bound targets.
@@ -64,12 +63,6 @@ impl Aim<'_> {
     fn count(&self, role: Role) -> usize {
         self.components.iter().filter(|c| c.role == role).count()
     }
-}
-
-/// The fault that a step injects; `None` for steps that are no fault.
-#[must_use]
-pub fn of(step: &Step) -> Option<Arc<dyn Fault>> {
-    step.kind().fault()
 }
 
 /// What a fault works with.

@@ -49,5 +49,5 @@ pub fn draft(bundle: &Bundle, report: &Value) -> String {
 
 /// A YAML scalar: a JSON text, which YAML reads the same.
 fn quoted(text: &str) -> String {
-    Value::String(crate::report::escape::visible(text).into_owned()).to_string()
+    Value::String(crate::escape::visible(text).into_owned()).to_string()
 }

@@ -1,7 +1,7 @@
 //! Findings for people. All of their text is hostile.
 
 use super::{Findings, Past};
-use crate::report::escape::{markdown as safe, markdown_code as code, terminal};
+use crate::escape::{markdown as safe, markdown_code as code, terminal};
 use std::fmt::Write as _;
 use tabled::builder::Builder;
 use tabled::settings::Style;

@@ -3,8 +3,8 @@
 pub mod lock;
 mod targets;
 
+use crate::component::{ComponentId, ComponentState, ComponentStatus};
 use crate::plan::Plan;
-use crate::provider::component::{ComponentId, ComponentState, ComponentStatus};
 use lock::DrillLock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -200,8 +200,8 @@ fn same_as_bound(
 mod tests {
     use super::*;
     use crate::clock::FakeClock;
+    use crate::component::{HostId, Role};
     use crate::journal::samples::id;
-    use crate::provider::component::{HostId, Role};
     use crate::state::StateDir;
     use targets::tests::{lose_etcd, plan};
 

@@ -1,10 +1,9 @@
 //! Which components a fault may hit.
 
 use super::GuardError;
+use crate::component::{ComponentStatus, Role};
 use crate::drill::spec::Step;
-use crate::fault;
 use crate::plan::PlannedStep;
-use crate::provider::component::{ComponentStatus, Role};
 use std::fmt::Write as _;
 
 /// Checks the targets of one fault step against the components there are.
@@ -29,7 +28,7 @@ pub(super) fn check(step: &PlannedStep, statuses: &[ComponentStatus]) -> Result<
 
 /// The step's key in the drill file, and the role that its targets must have.
 fn kind_and_role(step: &Step) -> (&'static str, Option<Role>) {
-    (step.key(), fault::of(step).map(|fault| fault.role()))
+    (step.key(), step.kind().fault().map(|fault| fault.role()))
 }
 
 fn reasons(wanted: Option<Role>, statuses: &[ComponentStatus]) -> String {

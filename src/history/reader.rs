@@ -2,7 +2,7 @@
 
 use super::record::{OpRecord, Outcome, Record};
 use super::recorder::Anchor;
-use crate::journal::lines::MAX_LINE;
+use crate::chained::lines::MAX_LINE;
 use crate::regular_file;
 use sha2::{Digest, Sha256};
 use std::io::{self, BufRead, BufReader, Read};

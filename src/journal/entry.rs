@@ -2,12 +2,12 @@
 //!
 //! Each line of `journal.jsonl` is one [`Entry`]. A line's hash is
 //! `SHA-256(previous hash ‖ length of the line as u64 big-endian ‖ line without newline)`
-//! (see [`super::chain`]) and the previous hash stands in the line, so a reader sees where a chain breaks.
+//! (see [`crate::chained::chain`]) and the previous hash stands in the line, so a reader sees where a chain breaks.
 
 use crate::agent::undo::{InjectionId, OnLapse, Undo};
 use crate::clock::{BootId, MonoNs, WallTime};
+use crate::component::{ComponentId, StopMethod};
 use crate::plan::Binding;
-use crate::provider::component::{ComponentId, StopMethod};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

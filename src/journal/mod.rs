@@ -1,11 +1,8 @@
 //! The journal: append-only, hash-chained JSON lines; what happened to the run.
 
-pub mod chain;
 mod crash;
 pub mod entry;
 mod error;
-pub mod format;
-pub mod lines;
 pub mod reader;
 #[cfg(test)]
 pub(crate) mod samples;

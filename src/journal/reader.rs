@@ -1,10 +1,10 @@
 //! Reads a journal line by line, following its chain.
 
-use super::chain::Head;
 use super::entry::{Entry, FORMAT_VERSION, JournalEvent};
 use super::error::JournalError;
-use super::format::{self, Compatibility};
-use super::lines::ChainedLines;
+use crate::chained::chain::Head;
+use crate::chained::format::{self, Compatibility};
+use crate::chained::lines::ChainedLines;
 use crate::clock::{BootId, MonoNs, WallTime};
 use crate::regular_file;
 use serde::Deserialize;

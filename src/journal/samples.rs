@@ -4,8 +4,8 @@ use super::entry::{Entry, Fact, JournalEvent, Phase, RunOutcome};
 use super::writer::JournalWriter;
 use crate::agent::undo::{InjectionId, OnLapse, Undo, UndoOp};
 use crate::clock::{Clock, FakeClock, MonoNs};
+use crate::component::{ComponentId, DataSlot, StopMethod};
 use crate::plan::Binding;
-use crate::provider::component::{ComponentId, DataSlot, StopMethod};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

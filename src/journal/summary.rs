@@ -4,12 +4,11 @@
 //! undo was carried out and verified, it was discharged, or the cluster is gone. That a step
 //! ended it is not enough, because the agent still holds its undo.
 
-use super::entry::{Entry, Fact, JournalEvent, Phase, RunOutcome};
+use super::entry::{Entry, JournalEvent, Phase, RunOutcome};
 use crate::agent::undo::{InjectionId, Undo};
-use crate::clock::{BootId, MonoNs, WallTime};
+use crate::clock::Stamp;
+use crate::component::ComponentId;
 use crate::plan::Binding;
-use crate::provider::component::ComponentId;
-use serde::Serialize;
 
 /// Where a run stands.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,7 +26,7 @@ pub struct RunSummary {
     /// Who ran it.
     pub operator: String,
     /// When the run was opened.
-    pub started: Option<Instant>,
+    pub started: Option<Stamp>,
     /// The last phase that began.
     pub phase: Option<Phase>,
     /// What the cluster was.
@@ -42,26 +41,12 @@ pub struct RunSummary {
     pub adopted_by: Vec<String>,
     /// Who asked the run to end.
     pub interrupted_by: Option<String>,
-    /// Figures that steps established, in order.
-    pub facts: Vec<Fact>,
     /// How and when the run ended in order.
     pub closed: Option<Closed>,
     /// Entries that break the protocol, such as an injection without an armed undo.
     pub violations: Vec<String>,
     /// Events of a newer minor format, by name.
     pub unknown_events: Vec<String>,
-}
-
-/// A point in time, for people and for differences.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Instant {
-    /// Wall time.
-    pub at: WallTime,
-    /// Monotonic time.
-    pub mono_ns: MonoNs,
-    /// Boot of `mono_ns`.
-    pub boot: BootId,
 }
 
 /// The end of a run.
@@ -72,7 +57,7 @@ pub struct Closed {
     /// Why, where it is not `completed`.
     pub reason: Option<String>,
     /// When.
-    pub at: Instant,
+    pub at: Stamp,
 }
 
 /// The last step that began.
@@ -100,23 +85,17 @@ pub struct InjectionState {
     /// The undo that holds now; absent only when none was ever armed, which is a violation.
     pub undo: Option<Undo>,
     /// The undo was armed.
-    pub armed: Option<Instant>,
+    pub armed: Option<Stamp>,
     /// The effect began no earlier.
-    pub injecting: Option<Instant>,
-    /// The effect began no later.
-    pub injected: Option<Instant>,
-    /// It was seen independently.
-    pub verified: Option<Instant>,
+    pub injecting: Option<Stamp>,
     /// A step took the disturbance away.
-    pub ended: Option<Instant>,
-    /// That was seen independently.
-    pub end_verified: Option<Instant>,
+    pub ended: Option<Stamp>,
     /// An undo began.
-    pub undo_started: Option<Instant>,
+    pub undo_started: Option<Stamp>,
     /// The last undo failed, and why.
     pub undo_failed: Option<String>,
     /// Since when nothing is owed, and why.
-    pub settled: Option<(Instant, Settled)>,
+    pub settled: Option<(Stamp, Settled)>,
 }
 
 /// Why nothing is owed for an injection any more.
@@ -139,10 +118,7 @@ impl InjectionState {
             undo: None,
             armed: None,
             injecting: None,
-            injected: None,
-            verified: None,
             ended: None,
-            end_verified: None,
             undo_started: None,
             undo_failed: None,
             settled: None,
@@ -187,29 +163,8 @@ impl RunSummary {
             && (self.clusters_owed.is_empty() || closed.outcome != RunOutcome::Faulted)
     }
 
-    /// Earliest instant at which any effect may have begun.
-    #[must_use]
-    pub fn first_injecting(&self) -> Option<&Instant> {
-        self.injections.iter().filter_map(|i| i.injecting.as_ref()).next()
-    }
-
-    /// Instant at which the last disturbance was taken away; `None` while one lasts, or without any.
-    #[must_use]
-    pub fn all_ended(&self) -> Option<&Instant> {
-        let mut last = None;
-        for injection in self.injections.iter().filter(|i| i.may_have_begun()) {
-            let settled = injection.settled.as_ref().map(|(at, _)| at);
-            let end = injection.ended.as_ref().or(settled)?;
-            last = match last {
-                Some(l) if later(l, end) => Some(l),
-                _ => Some(end),
-            };
-        }
-        last
-    }
-
     fn take(&mut self, entry: &Entry) {
-        let now = Instant { at: entry.at.clone(), mono_ns: entry.mono_ns, boot: entry.boot.clone() };
+        let now = Stamp { at: entry.at.clone(), mono_ns: entry.mono_ns, boot: entry.boot.clone() };
         if self.closed.is_some()
             && !matches!(entry.event, JournalEvent::RunAdopted { .. })
             && self.adopted_by.is_empty()
@@ -242,7 +197,6 @@ impl RunSummary {
             JournalEvent::StepFailed { step, reason } => {
                 self.with_step(*step, |s| s.failed = Some(reason.clone()));
             }
-            JournalEvent::Fact { fact } => self.facts.push(fact.clone()),
             JournalEvent::Interrupted { by } => {
                 self.interrupted_by.get_or_insert_with(|| by.clone());
             }
@@ -251,6 +205,7 @@ impl RunSummary {
             }
             JournalEvent::Other { kind } => self.unknown_events.push(kind.clone()),
             JournalEvent::SteadyState { .. }
+            | JournalEvent::Fact { .. }
             | JournalEvent::Mark { .. }
             | JournalEvent::HistoryAnchored { .. }
             | JournalEvent::WallClockStepped { .. }
@@ -259,7 +214,7 @@ impl RunSummary {
         }
     }
 
-    fn take_injection(&mut self, seq: u64, event: &JournalEvent, now: Instant) {
+    fn take_injection(&mut self, seq: u64, event: &JournalEvent, now: Stamp) {
         match event {
             JournalEvent::UndoArmed { undo, targets, .. } => {
                 let state = self.injection(&undo.injection);
@@ -281,14 +236,7 @@ impl RunSummary {
                 // Whatever was settled before, the effect may begin now.
                 state.settled = None;
             }
-            JournalEvent::Injected { injection } => self.injection(injection).injected = Some(now),
-            JournalEvent::InjectionVerified { injection, .. } => {
-                self.injection(injection).verified = Some(now);
-            }
             JournalEvent::Ended { injection, .. } => self.injection(injection).ended = Some(now),
-            JournalEvent::EndVerified { injection, .. } => {
-                self.injection(injection).end_verified = Some(now);
-            }
             JournalEvent::UndoStarted { injection, .. } => {
                 let state = self.injection(injection);
                 state.undo_started = Some(now);
@@ -311,7 +259,7 @@ impl RunSummary {
 
     /// Entries do not say which cluster an injection is on, so they are settled only when
     /// no cluster that was made for the run is left.
-    fn cluster_removed(&mut self, cluster: &str, now: &Instant) {
+    fn cluster_removed(&mut self, cluster: &str, now: &Stamp) {
         self.clusters_owed.retain(|owed| owed != cluster);
         if self.clusters_owed.is_empty() {
             for injection in self.injections.iter_mut().filter(|i| i.settled.is_none()) {
@@ -342,11 +290,6 @@ impl RunSummary {
             change(step);
         }
     }
-}
-
-/// Two instants of different boots can't be ordered by the monotonic clock; wall time decides.
-fn later(a: &Instant, b: &Instant) -> bool {
-    if a.boot == b.boot { a.mono_ns > b.mono_ns } else { a.at > b.at }
 }
 
 #[cfg(test)]
@@ -399,17 +342,15 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_run_tells_its_boundaries() {
+    fn a_whole_run_says_how_it_ended_and_when_it_disturbed() {
         let entries = samples::entries();
         let summary = RunSummary::of(&entries);
         let at = |wanted: fn(&JournalEvent) -> bool| entries[position(&entries, wanted)].mono_ns;
-        assert_eq!(
-            summary.first_injecting().unwrap().mono_ns,
-            at(|e| matches!(e, JournalEvent::Injecting { .. }))
-        );
-        assert_eq!(summary.all_ended().unwrap().mono_ns, at(|e| matches!(e, JournalEvent::Ended { .. })));
+        let injection = &summary.injections[0];
+        let instant = |stamp: &Option<Stamp>| stamp.as_ref().unwrap().mono_ns;
+        assert_eq!(instant(&injection.injecting), at(|e| matches!(e, JournalEvent::Injecting { .. })));
+        assert_eq!(instant(&injection.ended), at(|e| matches!(e, JournalEvent::Ended { .. })));
         assert_eq!(summary.closed.unwrap().outcome, RunOutcome::Completed);
-        assert_eq!(summary.facts.len(), 1);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Writes the journal: one process, one line per entry, durable before the caller goes on.
 
-use super::chain::Head;
 use super::crash;
 use super::entry::{Entry, JournalEvent};
 use super::error::JournalError;
 use super::reader;
+use crate::chained::chain::Head;
 use crate::clock::Clock;
 use crate::durable::sync_parent;
 use std::fs::{File, OpenOptions, TryLockError};

@@ -5,9 +5,9 @@
 //! streams as the server allows makes the request wait too. A wait shows as the time between due and sent.
 
 use super::exchange::{Body, Exchanged, Outgoing, read};
-use crate::client::connection::{Connector, Protocol};
-use crate::client::failure::FailureClass;
 use crate::clock::Clock;
+use crate::wire::connection::{Connector, Protocol};
+use crate::wire::failure::FailureClass;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::sync::atomic::{AtomicUsize, Ordering};

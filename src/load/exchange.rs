@@ -1,9 +1,9 @@
 //! One request and everything that is recorded of its answer.
 
 use crate::apf::answer::{Answer, Class, classify};
-use crate::client::failure::FailureClass;
 use crate::clock::{Clock, MonoNs};
 use crate::history::record::Exchange;
+use crate::wire::failure::FailureClass;
 use futures::stream::{self, StreamExt};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};

@@ -6,3 +6,4 @@ pub mod exchange;
 pub mod pacer;
 pub mod retries;
 pub mod sender;
+pub mod timing;

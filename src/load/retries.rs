@@ -6,8 +6,19 @@
 //!   before `Retry-After` is over.
 
 use super::exchange::Exchanged;
-use crate::client::load_spec::RetriesLike;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// Whose retries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RetriesLike {
+    /// client-go, over HTTP/2.
+    ClientGo,
+    /// The kube crate, over HTTP/1.1.
+    Kube,
+}
 
 /// Longest pause of the kube crate.
 const KUBE_LONGEST: Duration = Duration::from_secs(1000);
@@ -72,7 +83,7 @@ mod tests {
 
     #[test]
     fn without_an_answer_nothing_is_sent_again() {
-        let lost = Exchanged::failed(crate::client::failure::FailureClass::ConnectionLost, None);
+        let lost = Exchanged::failed(crate::wire::failure::FailureClass::ConnectionLost, None);
         assert_eq!(RetriesLike::ClientGo.pause(0, &lost, 0.0), None);
         assert_eq!(RetriesLike::Kube.pause(0, &lost, 0.0), None);
     }

@@ -1,11 +1,10 @@
 //! What the parts of a drill need of a provider.
 
 use crate::client::under_test::TalksTo;
-use crate::drill::spec::{Drill, ProviderKind};
-use crate::fault;
-use crate::provider::Capability::{
+use crate::component::capability::Capability::{
     self, AddressApiServers, ControlComponents, DeadMan, ReachEtcd, ReplaceEtcdData,
 };
+use crate::drill::spec::{Drill, ProviderKind};
 use std::collections::BTreeSet;
 
 /// What clusters of a provider can do, as far as a plan has to know before one exists.
@@ -21,7 +20,7 @@ pub fn offered_by(provider: ProviderKind) -> BTreeSet<Capability> {
 /// Needs of each part: what it is, in words, and what it can't do without.
 pub(super) fn needs(drill: &Drill) -> Vec<(String, Vec<Capability>)> {
     let steps = drill.spec.steps.iter().enumerate().filter_map(|(i, step)| {
-        let needs = match fault::of(step) {
+        let needs = match step.kind().fault() {
             Some(fault) => fault.needs().into_iter().collect(),
             None => step.kind().requires(),
         };

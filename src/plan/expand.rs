@@ -4,12 +4,11 @@ use super::minimum::Windows;
 use super::steps::of_role;
 use super::{MinimumOperations, PlannedClient, PlannedComponent};
 use crate::client::under_test::TalksTo;
+use crate::component::network::OBSERVER_USER;
+use crate::component::{ComponentId, HostId, Role};
 use crate::drill::spec::{ApiReady, Client, Drill, Objective, SteadyState, Step, Topology};
-use crate::fault;
 use crate::fault::apf_level::client_user;
 use crate::history::record::ClientKind;
-use crate::provider::component::{ComponentId, HostId, Role};
-use crate::provider::network::OBSERVER_USER;
 use std::time::Duration;
 
 /// Time between two readings of etcd's own state.
@@ -106,7 +105,7 @@ fn probes(drill: &Drill, components: &[PlannedComponent], windows: &Windows) -> 
 fn needs_truth(drill: &Drill) -> bool {
     let spec = &drill.spec;
     let step = |s: &Step| {
-        let of_etcd = fault::of(s).is_some_and(|fault| fault.role() == Role::Etcd);
+        let of_etcd = s.kind().fault().is_some_and(|fault| fault.role() == Role::Etcd);
         of_etcd || s.kind().is_about_etcd()
     };
     let objective = |o: &Objective| o.kind().rests_on_truth();

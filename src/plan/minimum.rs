@@ -12,7 +12,6 @@
 
 use super::MinimumOperations;
 use crate::drill::spec::{Drill, Step};
-use crate::fault;
 use std::time::Duration;
 
 /// Known durations of a drill around its fault.
@@ -27,7 +26,7 @@ impl Windows {
     /// Durations that the drill fixes; waits for conditions count only for what follows them.
     pub fn of(drill: &Drill) -> Self {
         let steps = &drill.spec.steps;
-        let fault = steps.iter().position(|s| fault::of(s).is_some());
+        let fault = steps.iter().position(|s| s.kind().fault().is_some());
         let ended = steps.iter().rposition(|s| matches!(s, Step::RestoreSnapshot(_) | Step::End(_)));
         let sum = |steps: &[Step]| {
             steps.iter().map(|step| step.kind().lasts()).fold(Duration::ZERO, Duration::saturating_add)

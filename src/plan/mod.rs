@@ -23,12 +23,12 @@ use crate::agent::undo::OnLapse;
 use crate::apf::level::wait_limit;
 use crate::apf::range::Outcomes;
 use crate::client::load_spec::Load;
+use crate::component::{ComponentId, HostId, Role};
 use crate::drill::flow::REQUEST_TIMEOUT;
 use crate::drill::spec::{
     Client, Drill, EncryptionAtRest, Limits, Objective, ProviderKind, SteadyState, Step, Topology,
 };
 use crate::history::record::ClientKind;
-use crate::provider::component::{ComponentId, HostId, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -21,18 +21,18 @@ pub(crate) mod consumers;
 pub mod flow;
 
 use super::expand::writes_per_second;
-use super::versions::minor;
 use super::{FlowPrediction, PlannedClient, PlannedObjective, PredictedView, Prediction, Versions};
 use crate::check::objective::Foreseen;
 use crate::check::rto::{Rto, RtoFrom, RtoTo};
-use crate::client::failure::FailureClass;
 use crate::client::list_reader::ListResourceVersion;
 use crate::client::watcher::InitialState;
+use crate::component::ComponentId;
 use crate::drill::spec::{Client, Drill, ListReader, Objective, RestoreSnapshot, Step};
 use crate::drill::values::Span;
-use crate::provider::component::ComponentId;
 use crate::step::bump::Bump;
 use crate::step::restart::Which;
+use crate::version::minor;
+use crate::wire::failure::FailureClass;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -5,14 +5,14 @@ use super::overrides::Overrides;
 use super::versions::{VersionError, pinned_pair};
 use super::{FORMAT_VERSION, Plan, PlannedCluster, capability, expand, predict, steps};
 use crate::apf::version::{ZeroShares, zero_shares};
+use crate::component::capability::Capability;
 use crate::digest::sha256_hex;
 use crate::drill::parameters::ParameterValues;
 use crate::drill::problem::DrillErrors;
+use crate::drill::spec::EncryptionKey;
 use crate::drill::spec::{KeyBackup, Step};
 use crate::drill::{self, lint, parse};
 use crate::exit::ExitCode;
-use crate::provider::Capability;
-use crate::step::restore_spec::EncryptionKey;
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 

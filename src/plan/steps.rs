@@ -2,9 +2,9 @@
 
 use super::{PlannedComponent, PlannedFault, PlannedStep};
 use crate::agent::undo::OnLapse;
+use crate::component::{ComponentId, Role};
 use crate::drill::spec::{Drill, Step};
-use crate::fault::{self, Aim, Fault};
-use crate::provider::component::{ComponentId, Role};
+use crate::fault::{Aim, Fault};
 
 /// Declared upper limit of an undo: stop, move data, start, wait for LIST to equal etcd.
 const UNDO_WITHIN_NS: u64 = 60_000_000_000;
@@ -13,7 +13,7 @@ const UNDO_WITHIN_NS: u64 = 60_000_000_000;
 pub(super) fn resolve(drill: &Drill, components: &[PlannedComponent]) -> Vec<PlannedStep> {
     let steps = &drill.spec.steps;
     let planned = |(index, step): (usize, &Step)| {
-        let fault = fault::of(step);
+        let fault = step.kind().fault();
         let targets = match &fault {
             Some(fault) => fault.targets(components),
             None => step.kind().acts_on(components),

@@ -50,12 +50,6 @@ pub fn pinned_pair(kubernetes: Option<&str>, etcd: Option<&str>) -> Result<Versi
     }
 }
 
-/// Minor number of a version such as `v1.37.2`.
-#[must_use]
-pub fn minor(version: &str) -> Option<u32> {
-    version.split('.').nth(1)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,13 +1,13 @@
 //! Who leads: the Lease of a leader-elected component.
 
 use crate::client::context::ClientContext;
-use crate::client::failure::FailureClass;
-use crate::client::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, stopped};
-use crate::client::objects::Lease;
 use crate::client::pace::Pace;
 use crate::client::session::{Broken, Session, Setup};
 use crate::history::record::{Answer, Op, Outcome};
 use crate::load::pacer::Account;
+use crate::wire::failure::FailureClass;
+use crate::wire::http::{HttpAnswer, HttpClient, HttpFailure, failed_read, stopped};
+use crate::wire::objects::Lease;
 use hyper::Method;
 use std::borrow::Cow;
 use std::time::Duration;

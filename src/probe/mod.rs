@@ -9,7 +9,7 @@ pub mod truth;
 use crate::client::context::ClientContext;
 use crate::history::record::ClientKind;
 
-/// Runs the probe of the planned kind, as [`crate::client::spawn`] runs clients.
+/// Runs the probe of the planned kind, as `runner::clients::spawn` runs clients.
 ///
 /// # Panics
 /// When a plan adds a client of another kind by itself, which is a bug.

@@ -1,11 +1,11 @@
 //! `/readyz` of one API server.
 
 use crate::client::context::ClientContext;
-use crate::client::http::{HttpClient, failed_read, stopped};
 use crate::client::pace::Pace;
 use crate::client::session::{Broken, Session, Setup};
 use crate::history::record::{Answer, Op, Outcome};
 use crate::load::pacer::Account;
+use crate::wire::http::{HttpClient, failed_read, stopped};
 use hyper::Method;
 use std::time::Duration;
 

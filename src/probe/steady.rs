@@ -1,10 +1,8 @@
 //! The steady-state conditions, looked at once; preflight decides on them.
 
-use crate::client::http::{HttpAnswer, HttpClient, HttpFailure};
-use crate::etcd::view::refusal;
-use crate::provider::Cluster;
-use crate::provider::component::{ComponentId, Role};
-use crate::provider::network::OBSERVER_USER;
+use crate::component::{ComponentId, Role};
+use crate::provider::{Cluster, observer};
+use crate::wire::http::{HttpAnswer, HttpFailure};
 use hyper::Method;
 use hyper::body::Bytes;
 use std::time::Duration;
@@ -16,7 +14,7 @@ use std::time::Duration;
 pub async fn check_api_ready(cluster: &dyn Cluster, within: Duration) -> Result<String, String> {
     let servers = api_servers(cluster).await?;
     for server in &servers {
-        let answer = client(cluster, server)?.send(Method::GET, "/readyz", None, within).await;
+        let answer = observer::http(cluster, server)?.send(Method::GET, "/readyz", None, within).await;
         success(answer, within).map_err(|why| format!("{server} is not ready: {why}"))?;
     }
     Ok(format!("{} ready", names(&servers)))
@@ -35,7 +33,7 @@ pub async fn check_write_succeeds(
     let servers = api_servers(cluster).await?;
     let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
     for server in &servers {
-        let mut http = client(cluster, server)?;
+        let mut http = observer::http(cluster, server)?;
         // Unique, so that what an earlier check left behind can't be mistaken for this write.
         let name = format!("preflight-{}", uuid::Uuid::now_v7());
         let body = serde_json::json!({
@@ -62,16 +60,10 @@ async fn api_servers(cluster: &dyn Cluster) -> Result<Vec<ComponentId>, String> 
     Ok(servers)
 }
 
-fn client(cluster: &dyn Cluster, server: &ComponentId) -> Result<HttpClient, String> {
-    let endpoint = cluster.endpoint(server).map_err(|e| e.to_string())?;
-    let identity = cluster.identity(OBSERVER_USER, &[]).map_err(|e| e.to_string())?;
-    HttpClient::new(cluster.dialer(), &endpoint, &identity).map_err(|e| e.to_string())
-}
-
 fn success(answer: Result<HttpAnswer, HttpFailure>, within: Duration) -> Result<(), String> {
     match answer {
         Ok(answer) if answer.is_success() => Ok(()),
-        Ok(answer) => Err(refusal(&answer)),
+        Ok(answer) => Err(answer.in_words()),
         Err(failure) => Err(format!("{} (limit {})", failure.class(), humantime::format_duration(within))),
     }
 }

@@ -2,10 +2,10 @@
 
 use super::{ClientState, EventKind, Handle, MessageLevel};
 use crate::client::context::{ClientSignal, Sample};
+use crate::dispatch::dispatcher::Watcher;
+use crate::dispatch::observations::Observations;
 use crate::journal::entry::{Entry, JournalEvent};
 use crate::plan::Plan;
-use crate::runner::dispatcher::Watcher;
-use crate::runner::observations::Observations;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 

@@ -3,7 +3,7 @@
 use super::channel::Show;
 use super::event::{ClientState, EventKind, MessageLevel, ProgressEvent};
 use crate::clock::MonoNs;
-use crate::report::escape::terminal as safe;
+use crate::escape::terminal as safe;
 use crate::report::figure;
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -5,7 +5,7 @@ use super::channel::{DISPLAY_THREAD, Show};
 use super::event::{ClientState, EventKind, ProgressEvent};
 use super::plain::{describe, phase_word};
 use crate::clock::{Clock, MonoNs};
-use crate::report::escape::terminal as safe;
+use crate::escape::terminal as safe;
 use crate::report::figure;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use owo_colors::OwoColorize;

@@ -1,38 +1,22 @@
 //! Providers own the life cycle of clusters; they give hosts and components, never faults.
 
 pub mod binaries;
-pub mod component;
+pub mod live_api;
+pub mod live_view;
 #[cfg(target_os = "linux")]
 pub mod local;
-pub mod network;
+pub mod observer;
 
 use crate::agent::protocol::{Request, Response};
+use crate::component::capability::Capability;
+use crate::component::network::{Dialer, Endpoint, Identity};
+use crate::component::{ComponentControl, ComponentId, ControlError};
 use crate::plan::{Binding, PlannedCluster};
-use component::{ComponentControl, ComponentId, ControlError};
 use futures::future::BoxFuture;
-use network::{Dialer, Endpoint, Identity};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
-
-/// Something that a fault or client may need of a provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Capability {
-    /// Components can be stopped and started.
-    ControlComponents,
-    /// etcd's data directories can be moved aside and restored.
-    ReplaceEtcdData,
-    /// etcd can be reached directly with a client certificate.
-    ReachEtcd,
-    /// Each API server can be addressed by itself.
-    AddressApiServers,
-    /// Host-level faults end by themselves when the runner dies.
-    DeadMan,
-}
 
 /// A line of progress while a cluster comes up or goes down.
 pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);

@@ -9,10 +9,10 @@
 //! Jenkins xUnit plugin (`junit-10.xsd`). So figures are properties of the suite, and what a met
 //! objective has to say stands in the suite's `system-out`.
 
-use super::escape::xml_text;
 use super::figure;
 use super::model::{Objective, Report};
 use crate::check::Verdict;
+use crate::escape::xml_text;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use std::io;

@@ -1,13 +1,13 @@
 //! The report as Markdown: the same order as the HTML file, without pictures.
 
 use super::advice;
-use super::escape::{markdown as safe, markdown_code as code};
 use super::figure;
 use super::html::{Page, page};
 use super::ladder;
 use super::model::Report;
 use super::prepared::Prepared;
 use super::tables;
+use crate::escape::{markdown as safe, markdown_code as code};
 use std::fmt::Write as _;
 
 mod audit;
@@ -174,7 +174,7 @@ fn prevention(out: &mut String, report: &Report) {
     for item in advice {
         let _ = writeln!(out, "**{}.** {}\n\n```sh", safe(&item.title), safe(&item.why));
         for command in &item.commands {
-            let _ = writeln!(out, "{}", super::escape::visible(command));
+            let _ = writeln!(out, "{}", crate::escape::visible(command));
         }
         out.push_str("```\n\n");
     }

@@ -5,7 +5,6 @@
 
 mod advice;
 mod build;
-pub mod escape;
 mod faults;
 pub mod figure;
 mod flow;

@@ -2,9 +2,9 @@
 //!
 //! Every sample names its run and drill. What is unknown has no sample; 0 is measured as none.
 
-use super::escape::visible;
 use super::ladder::{self, Rise};
 use super::model::{Objective, Report};
+use crate::escape::visible;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 

@@ -1,11 +1,11 @@
 //! The report on a terminal, or in a log: the same order as the HTML file.
 
-use super::escape::terminal as safe;
 use super::figure;
 use super::ladder;
 use super::model::Report;
 use super::tables;
 use crate::check::Verdict;
+use crate::escape::terminal as safe;
 use owo_colors::{OwoColorize, Style};
 use std::fmt::Write as _;
 

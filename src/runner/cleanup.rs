@@ -1,12 +1,11 @@
 //! Puts a cluster in order at the end of a run, whoever ends it.
 
-use super::dispatcher::Journalist;
 use super::preflight;
-use super::undo::{self, Settled};
 use crate::agent::log::EVIDENCE_FILE;
 use crate::agent::protocol::{Request, Response};
 use crate::agent::undo::InjectionId;
 use crate::digest::sha256_hex;
+use crate::dispatch::dispatcher::Journalist;
 use crate::durable::write_atomically;
 use crate::evidence::layout::RunDir;
 use crate::journal::JournalError;
@@ -15,6 +14,7 @@ use crate::journal::reader;
 use crate::journal::summary::RunSummary;
 use crate::plan::Plan;
 use crate::provider::{Cluster, Provider};
+use crate::step::undo::{self, Settled};
 
 /// What ending a run needs to know.
 pub struct Cleanup<'a> {

@@ -1,17 +1,17 @@
 //! Starts the plan's clients, waits until they have seen enough, and ends them.
 
-use super::dispatcher::Journalist;
-use super::observations::Observations;
-use crate::client;
 use crate::client::context::ClientContext;
-use crate::client::ledger::Ledger;
 use crate::client::load::{self, LoadGate};
+use crate::client::under_test::TalksTo;
 use crate::clock::Clock;
-use crate::etcd::view::OBSERVER_USER;
+use crate::component::network::{CLIENT_GROUP, Identity, OBSERVER_USER};
+use crate::dispatch::dispatcher::Journalist;
+use crate::dispatch::observations::Observations;
 use crate::history::record::ClientKind;
 use crate::history::recorder::Recorder;
+use crate::ledger::Ledger;
 use crate::plan::{Plan, PlannedClient};
-use crate::provider::network::Identity;
+use crate::probe;
 use crate::provider::{Cluster, ProviderError};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,8 +20,6 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Group that every client's certificate names; RBAC is granted to it.
-pub const CLIENT_GROUP: &str = "quakeproof:clients";
 /// How long clients may take to close their histories before they are given up.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -76,7 +74,7 @@ pub fn start(
             Recorder::create(run_dir, &planned.name, Arc::clone(clock), journalist.anchors.clone()).map_err(
                 |source| ProviderError::Io { what: format!("history of `{}`", planned.name), source },
             )?;
-        let is_load = matches!(planned.kind, ClientKind::Load | ClientKind::RetryingLoad);
+        let is_load = planned.spec.as_ref().is_some_and(|client| client.kind().is_begun_by_a_step());
         let load = is_load.then(|| {
             let (gate, told) = load::gate();
             clients.loads.insert(planned.name.clone(), gate);
@@ -97,16 +95,29 @@ pub fn start(
             stop: group.stop.clone(),
         };
         group.names.push(planned.name.clone());
-        group.tasks.push(client::spawn(context));
+        group.tasks.push(spawn(context));
     }
     Ok(clients)
 }
 
 fn identity(planned: &PlannedClient, cluster: &dyn Cluster) -> Result<Identity, ProviderError> {
-    match planned.kind {
-        ClientKind::EtcdTruth | ClientKind::EtcdWatcher | ClientKind::LeaseKeeper => cluster.etcd_identity(),
-        _ if planned.identity == OBSERVER_USER => cluster.identity(OBSERVER_USER, &[]),
-        _ => cluster.identity(&planned.identity, &[CLIENT_GROUP]),
+    let talks_to_etcd = match &planned.spec {
+        Some(client) => client.kind().talks_to() == TalksTo::Etcd,
+        None => planned.kind == ClientKind::EtcdTruth,
+    };
+    if talks_to_etcd {
+        return cluster.etcd_identity();
+    }
+    let groups: &[&str] = if planned.identity == OBSERVER_USER { &[] } else { &[CLIENT_GROUP] };
+    cluster.identity(&planned.identity, groups)
+}
+
+/// Starts a client of the drill, or a probe that the plan added. It runs until
+/// [`ClientContext::stop`] is cancelled, and has closed its history when the handle is done.
+pub fn spawn(ctx: ClientContext) -> JoinHandle<()> {
+    match ctx.planned.spec.clone() {
+        Some(client) => tokio::spawn(client.kind().run(ctx)),
+        None => tokio::spawn(probe::run(ctx)),
     }
 }
 

@@ -2,13 +2,13 @@
 
 use super::cleanup::{Cleanup, emergency};
 use super::clients::{self, Clients};
-use super::dispatcher::{Dispatcher, Journalist, Watcher};
-use super::interrupt::Interrupt;
 use super::preflight::{self, PreflightError};
 use crate::agent::protocol::{Request, Response};
 use crate::agent::view::ClusterView;
 use crate::client::load::LoadGate;
 use crate::clock::Clock;
+use crate::dispatch::dispatcher::{Dispatcher, Journalist, Watcher};
+use crate::dispatch::interrupt::Interrupt;
 use crate::durable::write_atomically;
 use crate::evidence::layout::RunDir;
 use crate::evidence::redact::copy_log;

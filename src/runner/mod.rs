@@ -1,12 +1,7 @@
-//! The runner carries out a plan; the dispatcher alone writes the journal.
+//! A run from its first phase to its last, and how another process ends one whose runner died.
 
 mod cleanup;
 pub mod clients;
-pub mod dispatcher;
-pub mod injection;
-pub mod interrupt;
 pub mod lifecycle;
-pub mod observations;
 mod preflight;
 pub mod recover;
-mod undo;

@@ -1,20 +1,19 @@
 //! Before anything is harmed: is the cluster healthy, is what the faults change there, and is there a place for
 //! the clients?
 
-use super::clients::CLIENT_GROUP;
-use super::dispatcher::Journalist;
 use crate::agent::view::ClusterView;
-use crate::client::http::HttpClient;
-use crate::client::live_api::LiveApi;
+use crate::component::Role;
+use crate::component::network::CLIENT_GROUP;
+use crate::dispatch::dispatcher::Journalist;
 use crate::drill::spec::SteadyState;
-use crate::etcd::view::{OBSERVER_USER, refusal};
-use crate::fault::{self, FaultContext, FaultError};
+use crate::fault::{FaultContext, FaultError};
 use crate::journal::JournalError;
 use crate::journal::entry::JournalEvent;
 use crate::plan::Plan;
 use crate::probe;
-use crate::provider::component::Role;
-use crate::provider::{Cluster, ProviderError};
+use crate::provider::live_api::LiveApi;
+use crate::provider::{Cluster, ProviderError, observer};
+use crate::wire::http::HttpClient;
 use hyper::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -87,7 +86,7 @@ pub async fn examine(
 /// A fault looks once more when its step has come; here it refuses before anybody has waited for it.
 async fn faults_fit(plan: &Plan, context: FaultContext<'_>) -> Result<(), PreflightError> {
     for planned in &plan.steps {
-        let Some(fault) = fault::of(&planned.step) else { continue };
+        let Some(fault) = planned.step.kind().fault() else { continue };
         if let Err(error) = fault.before(context, &planned.targets).await {
             return Err(PreflightError::Unfit { step: planned.index, kind: fault.kind(), error });
         }
@@ -128,7 +127,7 @@ async fn make_namespace(plan: &Plan, cluster: &dyn Cluster, namespace: &str) -> 
     if plan.clients.is_empty() {
         return Ok(());
     }
-    let mut api = observer(plan, cluster)?;
+    let mut api = observing(plan, cluster)?;
     let labels = json!({"app.kubernetes.io/managed-by": "quakeproof"});
     let group = json!([{"kind": "Group", "name": CLIENT_GROUP, "apiGroup": "rbac.authorization.k8s.io"}]);
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
@@ -184,7 +183,7 @@ pub async fn remove_namespace(
     if plan.clients.is_empty() {
         return Ok(());
     }
-    let mut api = observer(plan, cluster)?;
+    let mut api = observing(plan, cluster)?;
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system";
     let paths = [
         format!("{rbac}/rolebindings/quakeproof-leases-{namespace}"),
@@ -202,23 +201,21 @@ pub async fn remove_namespace(
     Ok(())
 }
 
-fn observer(plan: &Plan, cluster: &dyn Cluster) -> Result<HttpClient, PreflightError> {
+fn observing(plan: &Plan, cluster: &dyn Cluster) -> Result<HttpClient, PreflightError> {
     let server = plan
         .cluster
         .components
         .iter()
         .find(|c| c.role == Role::KubeApiserver)
         .ok_or_else(|| PreflightError::Setup("the cluster has no API server".to_owned()))?;
-    let endpoint = cluster.endpoint(&server.component)?;
-    let identity = cluster.identity(OBSERVER_USER, &[])?;
-    HttpClient::new(cluster.dialer(), &endpoint, &identity).map_err(|e| PreflightError::Setup(e.to_string()))
+    observer::http(cluster, &server.component).map_err(PreflightError::Setup)
 }
 
 async fn create(api: &mut HttpClient, path: &str, object: &Value) -> Result<(), PreflightError> {
     let body = object.to_string().into_bytes();
     match api.send(Method::POST, path, Some(body.into()), CALL_WITHIN).await {
         Ok(answer) if answer.is_success() || answer.status == 409 => Ok(()),
-        Ok(answer) => Err(PreflightError::Setup(format!("POST {path}: {}", refusal(&answer)))),
+        Ok(answer) => Err(PreflightError::Setup(format!("POST {path}: {}", answer.in_words()))),
         Err(failure) => Err(PreflightError::Setup(format!("POST {path}: {}", failure.class()))),
     }
 }

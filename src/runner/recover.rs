@@ -1,9 +1,9 @@
 //! Ends a run whose runner died, from another process, on another day.
 
 use super::cleanup::{Cleaned, Cleanup};
-use super::dispatcher::{Dispatcher, Journalist, Watcher};
 use super::lifecycle::{RunEnd, RunError, ledger_namespace};
 use crate::clock::Clock;
+use crate::dispatch::dispatcher::{Dispatcher, Journalist, Watcher};
 use crate::evidence::layout::RunDir;
 use crate::evidence::secrets::KnownSecrets;
 use crate::journal::JournalError;

@@ -5,14 +5,14 @@ use super::kind::{StepDone, StepKind};
 use super::load::identity;
 use super::{StepContext, StepError};
 use crate::agent::api::ApiAccess;
+use crate::component::Role;
 use crate::drill::lint::{Lint, Place, SoFar};
 use crate::drill::spec::Step;
 use crate::drill::suggest;
 use crate::fault::apf_level::{ApfLevel, LEVELS, limits_in_force, shares_in_range};
 use crate::journal::entry::Fact;
 use crate::plan::PlannedStep;
-use crate::provider::component::Role;
-use crate::runner::injection::{await_observation, still_leased};
+use crate::step::injection::{await_observation, still_leased};
 use hyper::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,7 +93,7 @@ fn level_of<'a>(name: &str, ctx: &'a StepContext) -> Result<&'a ApfLevel, StepEr
 
 async fn change(
     api: &dyn ApiAccess,
-    server: &crate::provider::component::ComponentId,
+    server: &crate::component::ComponentId,
     name: &str,
     shares: u32,
     known: Option<&str>,

@@ -6,7 +6,7 @@ use crate::drill::lint::{Lint, Place, SoFar};
 use crate::drill::suggest;
 use crate::fault::apf_level::APF_LEVEL;
 use crate::plan::PlannedStep;
-use crate::runner::injection;
+use crate::step::injection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -2,12 +2,12 @@
 //! how it is carried out. Faults are steps too; theirs are in `fault/`.
 
 use super::{StepContext, StepError};
+use crate::component::ComponentId;
+use crate::component::capability::Capability;
 use crate::drill::lint::{Lint, Place, SoFar};
 use crate::fault::Fault;
 use crate::plan::{PlannedComponent, PlannedStep};
-use crate::provider::Capability;
-use crate::provider::component::ComponentId;
-use crate::runner::injection;
+use crate::step::injection;
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,12 +2,12 @@
 
 use super::kind::{StepDone, StepKind};
 use super::{StepContext, StepError};
+use crate::dispatch::observations::Observations;
 use crate::drill::lint::{Lint, Place, SoFar, WAIT};
 use crate::drill::values::Span;
 use crate::history::record::ClientKind;
 use crate::journal::entry::Fact;
 use crate::plan::PlannedStep;
-use crate::runner::observations::Observations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Which components a restore restarts.
 
-use crate::provider::component::{ComponentId, Role};
+use crate::component::{ComponentId, Role};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;

@@ -4,15 +4,16 @@
 //! forward: from the first write that it acknowledges there is a new timeline,
 //! and putting the old data back would be a second rollback.
 
-use super::restore_spec::{ClusterToken, EncryptionKey, RestoreSnapshot};
+use super::restore_spec::{ClusterToken, RestoreSnapshot};
 use super::take_snapshot::{at_leisure, succeeded};
 use super::{Snapshot, StepContext, StepError};
 use crate::agent::view::Look;
+use crate::component::{ComponentId, DataSlot, Role, StopMethod, Tool, ToolRun};
+use crate::drill::spec::EncryptionKey;
 use crate::fault::lose_etcd::key_slot;
 use crate::journal::entry::{Fact, JournalEvent};
 use crate::plan::PlannedStep;
-use crate::provider::component::{ComponentId, DataSlot, Role, StopMethod, Tool, ToolRun};
-use crate::runner::injection;
+use crate::step::injection;
 use std::collections::BTreeMap;
 use std::future::Future;
 

@@ -5,12 +5,13 @@ use super::kind::{StepDone, StepKind};
 use super::restart::{Restart, Which};
 use super::take_snapshot::SnapshotMethod;
 use super::{StepContext, restore_snapshot};
+use crate::component::capability::Capability;
+use crate::component::{ComponentId, Role};
 use crate::drill::lint::{Lint, Place, SoFar, WAIT};
+use crate::drill::spec::EncryptionKey;
 use crate::drill::suggest;
 use crate::drill::values::Span;
 use crate::plan::{PlannedComponent, PlannedStep};
-use crate::provider::Capability;
-use crate::provider::component::{ComponentId, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,31 +47,6 @@ pub struct RestoreSnapshot {
 impl RestoreSnapshot {
     fn default_ready_within() -> Span {
         Span::secs(60)
-    }
-}
-
-/// The key with which API servers are started again after a restore.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum EncryptionKey {
-    /// That of the lost cluster.
-    #[default]
-    Present,
-    /// None: their configuration encrypts nothing and decrypts nothing.
-    Missing,
-    /// Another one under the same name.
-    Wrong,
-}
-
-impl EncryptionKey {
-    /// Label of the data slot in which an embedded cluster holds that configuration ready.
-    #[must_use]
-    pub fn slot(self) -> Option<&'static str> {
-        match self {
-            EncryptionKey::Present => None,
-            EncryptionKey::Missing => Some("key-missing"),
-            EncryptionKey::Wrong => Some("key-wrong"),
-        }
     }
 }
 

@@ -3,11 +3,11 @@
 use super::kind::{StepDone, StepKind};
 use super::snapshot_file::SnapshotFile;
 use super::{Snapshot, StepContext, StepError};
+use crate::component::capability::Capability;
+use crate::component::{ComponentId, DataSlot, Role, Tool, ToolOutput, ToolRun};
 use crate::drill::lint::{Lint, Place, SoFar};
 use crate::journal::entry::Fact;
 use crate::plan::{PlannedComponent, PlannedStep};
-use crate::provider::Capability;
-use crate::provider::component::{ComponentId, DataSlot, Role, Tool, ToolOutput, ToolRun};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

@@ -4,11 +4,12 @@
 //! in [`Boundaries::missing`], never guessed.
 
 use super::EvidenceInput;
-use crate::agent::log::{EVIDENCE_FILE, LogEntry, LogEvent, Stamp};
+use crate::agent::log::{EVIDENCE_FILE, LogEntry, LogEvent};
 use crate::agent::undo::{InjectionId, OnLapse};
+use crate::clock::Stamp;
 use crate::clock::{BootId, MonoNs, WallTime};
+use crate::component::{ComponentId, StopMethod};
 use crate::journal::entry::{DEAD_MAN, Entry, Fact, JournalEvent, Phase, RunOutcome};
-use crate::provider::component::{ComponentId, StopMethod};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

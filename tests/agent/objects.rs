@@ -7,9 +7,9 @@ use quakeproof::agent::execute::{UndoOps, execute};
 use quakeproof::agent::objects::{RUN_LABEL, as_written};
 use quakeproof::agent::undo::{InjectionId, OnLapse, Undo, UndoOp};
 use quakeproof::clock::SystemClock;
+use quakeproof::component::ComponentId;
 use quakeproof::fault::apf_level::{ApfLevel, Borrowing, Existing, LimitResponse};
 use quakeproof::fault::{Fault, FaultContext, FaultError, Injection};
-use quakeproof::provider::component::ComponentId;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 

@@ -8,6 +8,7 @@ use quakeproof::check::two_leaders::NoTwoLeaders;
 use quakeproof::check::{Finding, Judgement, Verdict, judge};
 use quakeproof::client::leader_elector::LeaderElector;
 use quakeproof::clock::{BootId, MonoNs, WallTime};
+use quakeproof::component::ComponentId;
 use quakeproof::drill::spec::{Client, Objective};
 use quakeproof::drill::values::Span;
 use quakeproof::history::record::{
@@ -16,7 +17,6 @@ use quakeproof::history::record::{
 use quakeproof::plan::{
     ConsumerPrediction, Expected, MinimumOperations, PlannedClient, PlannedObjective, Question,
 };
-use quakeproof::provider::component::ComponentId;
 use quakeproof::timeline::EvidenceInput;
 
 /// A history in the making.

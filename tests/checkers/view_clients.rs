@@ -7,9 +7,9 @@ use quakeproof::check::facts::ClientFacts;
 use quakeproof::check::seen::ObservedView;
 use quakeproof::check::{Judgement, Verdict, judge};
 use quakeproof::clock::MonoNs;
+use quakeproof::component::ComponentId;
 use quakeproof::history::record::{Answer, ClientKind, Event, Op, Outcome, Record};
 use quakeproof::plan::{MinimumOperations, PlannedClient, PredictedView, Prediction};
-use quakeproof::provider::component::ComponentId;
 use quakeproof::timeline::EvidenceInput;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,6 +7,7 @@ use quakeproof::check::lost_timeline::NoClientOnLostTimeline;
 use quakeproof::check::rpo::Rpo;
 use quakeproof::check::rto::{Rto, RtoFrom, RtoTo};
 use quakeproof::clock::{BootId, MonoNs, WallTime};
+use quakeproof::component::{ComponentId, StopMethod};
 use quakeproof::drill::spec::{
     ClusterSpec, Drill, Limits, Metadata, Objective, ProviderKind, Spec, Step, Sustained, Topology,
 };
@@ -17,7 +18,6 @@ use quakeproof::plan::{
     MinimumOperations, Plan, PlannedClient, PlannedCluster, PlannedObjective, PlannedStep, PredictedView,
     Prediction, Versions,
 };
-use quakeproof::provider::component::{ComponentId, StopMethod};
 use quakeproof::step::hold::Hold;
 use quakeproof::timeline::EvidenceInput;
 use std::collections::{BTreeMap, BTreeSet};

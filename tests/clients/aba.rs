@@ -2,7 +2,7 @@
 
 use super::bare_cluster::{BareCluster, eventually};
 use hyper::Method;
-use quakeproof::client::http::{HttpAnswer, HttpClient};
+use quakeproof::wire::http::{HttpAnswer, HttpClient};
 use std::time::Duration;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

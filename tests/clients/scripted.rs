@@ -5,17 +5,17 @@ use super::bare_cluster::Pki;
 use super::{acceptor, read_history};
 use quakeproof::client::cas_updater::CasUpdater;
 use quakeproof::client::context::ClientContext;
-use quakeproof::client::ledger::Ledger;
 use quakeproof::client::list_reader::{ListReader, ListResourceVersion};
 use quakeproof::client::watcher::{InitialState, Watcher};
 use quakeproof::clock::{Clock, SystemClock};
+use quakeproof::component::ComponentId;
+use quakeproof::component::network::{DirectDialer, Endpoint};
 use quakeproof::drill::spec::Client;
 use quakeproof::drill::values::Span;
 use quakeproof::history::record::{ClientKind, Event, Op, Outcome, Record};
 use quakeproof::history::recorder::Recorder;
+use quakeproof::ledger::Ledger;
 use quakeproof::plan::{MinimumOperations, PlannedClient};
-use quakeproof::provider::component::ComponentId;
-use quakeproof::provider::network::{DirectDialer, Endpoint};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -118,7 +118,7 @@ async fn play(kind: ClientKind, spec: Client, every: Option<Duration>, replies: 
         signals: unbounded_channel().0,
         stop,
     };
-    let client = quakeproof::client::spawn(context);
+    let client = quakeproof::runner::clients::spawn(context);
     tokio::time::timeout(Duration::from_secs(60), client).await.expect("the play comes to its end").unwrap();
     server.abort();
     let history = read_history(&dir.path().join("histories/player.jsonl"));

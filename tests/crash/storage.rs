@@ -3,8 +3,8 @@
 use crate::bench::{Bench, Setup, position, undisturbed};
 use crate::parallel::each;
 use crate::process::{Fate, Role};
+use quakeproof::chained::chain::Head;
 use quakeproof::journal::JournalError;
-use quakeproof::journal::chain::Head;
 use quakeproof::journal::entry::{Entry, JournalEvent};
 use quakeproof::journal::summary::RunSummary;
 use quakeproof::runner::lifecycle::RunError;

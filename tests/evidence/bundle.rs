@@ -4,6 +4,7 @@ use quakeproof::agent::log::LogEvent;
 use quakeproof::agent::store::{LOG_FILE, Store};
 use quakeproof::agent::undo::{InjectionId, OnLapse, Undo, UndoOp};
 use quakeproof::clock::{Clock, FakeClock};
+use quakeproof::component::{ComponentId, StopMethod};
 use quakeproof::digest::sha256_hex;
 use quakeproof::drill::spec::{
     API_VERSION, ClusterSpec, Drill, Limits, Metadata, ProviderKind, Spec, Topology,
@@ -19,7 +20,6 @@ use quakeproof::history::recorder::Recorder;
 use quakeproof::journal::entry::{FORMAT_VERSION, JournalEvent, Phase, RunOutcome};
 use quakeproof::journal::writer::JournalWriter;
 use quakeproof::plan::{self, Binding, Plan, PlannedCluster, Versions};
-use quakeproof::provider::component::{ComponentId, StopMethod};
 use quakeproof::timeline::EvidenceInput;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! What a bundle holds is what the published schemas say, so that other programs can rely on them.
 
 use crate::bundle::{bundle, copy_of};
-use quakeproof::drill::schema::{Format, schema_for};
 use quakeproof::evidence::layout::RunDir;
 use quakeproof::evidence::publish::publish;
+use quakeproof::schema::{Format, schema_for};
 use serde_json::Value;
 use std::fs;
 

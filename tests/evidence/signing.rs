@@ -4,12 +4,12 @@
 use crate::bundle::{JUDGE, bundle, copy_of, judge_and_reseal, verified_by, verified_with};
 use proptest::prelude::*;
 use proptest::sample::Index;
+use quakeproof::chained::chain::Head;
 use quakeproof::evidence::EvidenceError;
 use quakeproof::evidence::layout::RunDir;
 use quakeproof::evidence::manifest::seal;
 use quakeproof::evidence::signature::key::SigningKey;
 use quakeproof::evidence::verify::{Proof, VerifyReport};
-use quakeproof::journal::chain::Head;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fs;

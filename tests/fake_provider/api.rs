@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 use hyper::Method;
 use quakeproof::agent::api::{ApiAccess, ApiAnswer};
-use quakeproof::provider::component::ComponentId;
+use quakeproof::component::ComponentId;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Mutex;

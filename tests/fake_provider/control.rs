@@ -2,7 +2,7 @@
 
 use super::kept_snapshot;
 use super::state::{FakeComponent, FakeOperation, FakeState, IN_USE, RESTORED};
-use quakeproof::provider::component::{
+use quakeproof::component::{
     ComponentControl, ComponentId, ComponentState, ComponentStatus, ControlError, Controlled, DataSlot, Role,
     StopMethod, Tool, ToolOutput, ToolRun,
 };

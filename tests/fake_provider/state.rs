@@ -1,7 +1,7 @@
 //! The state of a fake cluster: one JSON file, changed under a lock, replaced as a whole.
 
+use quakeproof::component::{ComponentId, HostId, Role};
 use quakeproof::plan::PlannedComponent;
-use quakeproof::provider::component::{ComponentId, HostId, Role};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -6,11 +6,11 @@
 use super::state::{ORIGINAL, REVISION, planned};
 use futures::future::BoxFuture;
 use quakeproof::agent::view::{ClusterView, EtcdState, Look};
-use quakeproof::plan::PlannedComponent;
-use quakeproof::provider::component::{
+use quakeproof::component::{
     ComponentControl, ComponentId, ComponentState, ComponentStatus, ControlError, Controlled, DataSlot, Role,
     StopMethod, ToolOutput, ToolRun,
 };
+use quakeproof::plan::PlannedComponent;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 use super::state::{FakeState, REVISION};
 use futures::future::BoxFuture;
 use quakeproof::agent::view::{ClusterView, EtcdState, Look};
-use quakeproof::provider::component::ComponentId;
+use quakeproof::component::ComponentId;
 use std::path::{Path, PathBuf};
 
 /// Looks at a fake cluster.

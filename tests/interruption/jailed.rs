@@ -4,14 +4,14 @@
 use crate::drills::{LONG, Run, STANDING, Site, block_on, name};
 use crate::lab::{Ran, eventually, pinned};
 use quakeproof::agent::protocol::HeldState;
-use quakeproof::client::connection::{Connector, Protocol};
 use quakeproof::clock::SystemClock;
+use quakeproof::component::network::OBSERVER_USER;
+use quakeproof::component::{ComponentId, StopMethod};
 use quakeproof::journal::entry::JournalEvent;
 use quakeproof::load::connections::Connections;
 use quakeproof::load::exchange::Outgoing;
 use quakeproof::provider::Cluster;
-use quakeproof::provider::component::{ComponentId, StopMethod};
-use quakeproof::provider::network::OBSERVER_USER;
+use quakeproof::wire::connection::{Connector, Protocol};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

@@ -3,8 +3,8 @@
 use crate::drills::{STANDING, Site, block_on};
 use crate::lab::eventually;
 use crate::truth::{assert_healthy, stored};
+use quakeproof::component::{ComponentId, StopMethod};
 use quakeproof::provider::Cluster;
-use quakeproof::provider::component::{ComponentId, StopMethod};
 use std::time::Duration;
 
 #[test]

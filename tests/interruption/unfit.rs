@@ -5,9 +5,9 @@ use crate::drills::{STANDING, Site, block_on, name};
 use crate::lab::eventually;
 use crate::truth::{assert_healthy, stored};
 use quakeproof::agent::undo::OnLapse;
+use quakeproof::component::{ComponentId, ComponentState, DataSlot};
 use quakeproof::journal::entry::JournalEvent;
 use quakeproof::provider::Cluster;
-use quakeproof::provider::component::{ComponentId, ComponentState, DataSlot};
 use std::fs;
 use std::path::PathBuf;
 

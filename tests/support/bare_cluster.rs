@@ -3,16 +3,16 @@
 
 use futures::future::BoxFuture;
 use quakeproof::agent::protocol::{Request, Response};
-use quakeproof::client::connection::{Connector, Protocol};
-use quakeproof::client::http::HttpClient;
-use quakeproof::etcd::client::EtcdClient;
-use quakeproof::plan::Binding;
-use quakeproof::provider::component::{
+use quakeproof::component::network::{Dialer, DirectDialer, Endpoint, Identity};
+use quakeproof::component::{
     ComponentControl, ComponentId, ComponentState, ComponentStatus, ControlError, Controlled, DataSlot,
     HostId, Role, StopMethod, ToolOutput, ToolRun,
 };
-use quakeproof::provider::network::{Dialer, DirectDialer, Endpoint, Identity};
+use quakeproof::etcd::client::EtcdClient;
+use quakeproof::plan::Binding;
 use quakeproof::provider::{Cluster, ProviderError};
+use quakeproof::wire::connection::{Connector, Protocol};
+use quakeproof::wire::http::HttpClient;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,

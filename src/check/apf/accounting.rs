@@ -5,9 +5,9 @@ use super::servers::{Reading, readings};
 use crate::apf::answer::Class;
 use crate::apf::metrics::{Difference, Recorded, SchemaMetrics, differences};
 use crate::clock::MonoNs;
+use crate::component::ComponentId;
 use crate::fault::apf_level::ApfLevel;
 use crate::journal::entry::Fact;
-use crate::provider::component::ComponentId;
 use crate::timeline::EvidenceInput;
 use crate::timeline::clients::ClientLog;
 

@@ -3,8 +3,8 @@
 use super::requests::facts;
 use crate::apf::metrics::SchemaMetrics;
 use crate::clock::MonoNs;
+use crate::component::ComponentId;
 use crate::journal::entry::Fact;
-use crate::provider::component::ComponentId;
 use crate::timeline::EvidenceInput;
 use std::collections::BTreeMap;
 

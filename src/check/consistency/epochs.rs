@@ -7,12 +7,12 @@
 use super::model::{Action, Change, Operation, PENDING, RangeRead, Seen, WriteResult, is_ledgers, own_key};
 use super::versions::Versions;
 use crate::check::Judge;
-use crate::client::failure::FailureClass;
 use crate::drill::spec::Step;
 use crate::history::record::{Event, Op, OpRecord, Outcome};
 use crate::timeline::Restored;
 use crate::timeline::clients::{ClientLog, Listing};
 use crate::timeline::truth::{Side, side};
+use crate::wire::failure::FailureClass;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One epoch, ready to be checked.

@@ -7,12 +7,12 @@ mod verify;
 
 use super::Failure;
 use super::output::{print, say};
+use crate::escape::terminal;
 use crate::etcd::snapshot::SnapshotError;
 use crate::etcd::snapshot::map::{MappedFile, map};
 use crate::etcd::snapshot::name::claimed_revision;
 use crate::exit::ExitCode;
 use crate::regular_file;
-use crate::report::escape::terminal;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::fmt::Write as _;

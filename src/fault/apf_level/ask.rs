@@ -1,8 +1,8 @@
 //! Requests to whichever API server answers.
 
 use crate::agent::api::{ApiAccess, ApiAnswer};
+use crate::component::ComponentId;
 use crate::fault::FaultError;
-use crate::provider::component::ComponentId;
 use hyper::Method;
 use serde_json::Value;
 

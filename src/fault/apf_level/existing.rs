@@ -3,8 +3,8 @@
 use super::{LEVELS, SCHEMAS, ask};
 use crate::agent::api::ApiAccess;
 use crate::agent::objects::{RUN_LABEL, as_written};
+use crate::component::ComponentId;
 use crate::fault::{FaultError, Injection};
-use crate::provider::component::ComponentId;
 use hyper::Method;
 use serde_json::Value;
 

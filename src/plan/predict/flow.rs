@@ -13,7 +13,6 @@
 //!
 //! What can't be foreseen from the steps of a drill ([`crate::drill::flow`]) is refused when the drill is read.
 
-use super::super::versions::minor;
 use super::super::{FlowPrediction, Versions};
 use crate::apf::range::{Outcomes, Restored, Slack, zero_queue, zero_reject};
 use crate::apf::seats::DEFAULT_SERVER_SEATS;
@@ -25,6 +24,7 @@ use crate::drill::flow::{BORROWING_PERIOD, SharesBack};
 use crate::drill::spec::{Drill, Objective};
 use crate::drill::values::Span;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};
+use crate::version::minor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 

@@ -9,9 +9,9 @@ use super::layout::{
     SERVICE_RANGE,
 };
 use super::pki::Authority;
+use crate::component::{ComponentId, DataSlot, Role};
 use crate::plan::{PlannedCluster, PlannedComponent};
 use crate::provider::binaries::BinarySet;
-use crate::provider::component::{ComponentId, DataSlot, Role};
 use serde_json::json;
 use std::net::Ipv4Addr;
 use std::path::Path;

@@ -3,11 +3,11 @@
 use super::layout::ClusterDir;
 use super::protocol::{Answer, Op, SUPERVISOR_SOCKET};
 use super::wire::Channel;
-use crate::provider::component::{
+use crate::component::network::Dialer;
+use crate::component::{
     ComponentControl, ComponentId, ComponentStatus, ControlError, Controlled, DataSlot, HostId, StopMethod,
     ToolOutput, ToolRun,
 };
-use crate::provider::network::Dialer;
 use crate::unix_socket;
 use futures::future::BoxFuture;
 use std::io;

@@ -6,9 +6,9 @@
 
 use super::layout::{ClusterDir, ComponentSpec};
 use super::pki::write_secret;
+use crate::component::{DataSlot, Role};
+use crate::drill::spec::EncryptionKey;
 use crate::drill::spec::{EncryptionAtRest, EncryptionProvider};
-use crate::provider::component::{DataSlot, Role};
-use crate::step::restore_spec::EncryptionKey;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use super::layout::{ClusterDir, GatewaySpec};
 use super::protocol::{Launch, Launched};
 use super::wire::Channel;
+use crate::component::ComponentId;
 use crate::provider::ProviderError;
-use crate::provider::component::ComponentId;
 use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};

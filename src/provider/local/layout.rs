@@ -1,8 +1,8 @@
 //! What an embedded cluster consists of, and where its files lie.
 
+use crate::component::network::CLIENT_HOST;
+use crate::component::{ComponentId, DataSlot, HostId, Role};
 use crate::plan::{PlannedComponent, Versions};
-use crate::provider::component::{ComponentId, DataSlot, HostId, Role};
-use crate::provider::network::CLIENT_HOST;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

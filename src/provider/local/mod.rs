@@ -29,8 +29,8 @@ pub use layout::{ClusterDir, ClusterSpec, is_safe_label};
 pub use removal::{Condition, condition};
 
 use super::binaries::BinarySet;
-use super::component::{ComponentId, Role};
 use super::{Capability, Cluster, Progress, Provider, ProviderError};
+use crate::component::{ComponentId, Role};
 use crate::exit::ExitCode;
 use crate::plan::{PlannedCluster, PlannedComponent};
 use futures::future::BoxFuture;
@@ -296,7 +296,7 @@ fn write_files(
     dir: &ClusterDir,
     spec: &ClusterSpec,
     plan: &PlannedCluster,
-) -> io::Result<super::network::Identity> {
+) -> io::Result<crate::component::network::Identity> {
     pki::create(dir, spec)?;
     fs::DirBuilder::new().mode(0o700).create(dir.private())?;
     for component in &spec.components {

@@ -2,8 +2,8 @@
 
 use super::layout::{ClusterDir, ClusterSpec, SERVICE_ADDRESS};
 use crate::clock::{Clock, SystemClock};
-use crate::provider::component::Role;
-use crate::provider::network::Identity;
+use crate::component::Role;
+use crate::component::network::Identity;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, date_time_ymd,

@@ -2,7 +2,7 @@
 //! per line over `supervisor.sock`, one answer per request. Descriptors travel
 //! along where a variant says so.
 
-use crate::provider::component::{
+use crate::component::{
     ComponentId, ComponentStatus, ControlError, DataSlot, HostId, StopMethod, ToolOutput, ToolRun,
 };
 use serde::{Deserialize, Serialize};

@@ -2,10 +2,10 @@
 //! ready, the harness's own objects written, controllers leading.
 
 use super::pki::ADMIN_GROUP;
-use crate::client::http::{HttpAnswer, HttpClient, HttpFailure};
-use crate::provider::component::{ComponentControl, ComponentId, ComponentState, Role};
-use crate::provider::network::{Identity, OBSERVER_USER};
+use crate::component::network::{Identity, OBSERVER_USER};
+use crate::component::{ComponentControl, ComponentId, ComponentState, Role};
 use crate::provider::{Cluster, ProviderError};
+use crate::wire::http::{HttpAnswer, HttpClient, HttpFailure};
 use futures::future::try_join_all;
 use hyper::Method;
 use hyper::body::Bytes;

@@ -2,8 +2,8 @@
 
 use super::view::{clean, since, unknown};
 use crate::check::Verdict;
+use crate::escape::visible;
 use crate::history::record::Record;
-use crate::report::escape::visible;
 use crate::report::figure;
 use crate::report::model::{Fault, Instant, Report};
 use crate::timeline::EvidenceInput;

@@ -2,9 +2,9 @@
 
 use crate::check::facts::{ClientFacts, EtcdRestoreFacts};
 use crate::check::seen::ObservedView;
+use crate::escape::visible;
 use crate::history::record::ClientKind;
 use crate::report::build::word;
-use crate::report::escape::visible;
 use crate::report::figure;
 use crate::report::model::Report;
 use crate::report::quote::{self, Quote};

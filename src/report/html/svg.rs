@@ -1,6 +1,6 @@
 //! Writes SVG elements; every text and attribute value passes the escape module.
 
-use crate::report::escape::markup;
+use crate::escape::markup;
 use std::fmt::Write as _;
 
 /// A drawing that grows downwards.

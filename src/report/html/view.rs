@@ -7,7 +7,7 @@ use crate::check::Verdict;
 use crate::check::apf::fill::queue_fills;
 use crate::check::facts::EtcdRestoreFacts;
 use crate::clock::WallTime;
-use crate::report::escape::visible;
+use crate::escape::visible;
 use crate::report::holders::Table;
 use crate::report::model::{Instant, Report};
 use crate::report::prepared::Prepared;

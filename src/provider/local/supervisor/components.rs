@@ -7,10 +7,8 @@ use super::children::{Children, Ended, pid_of};
 use super::host::Host;
 use super::restart::{BackOff, is_restarted};
 use crate::clock::{Clock, SystemClock};
+use crate::component::{ComponentId, ComponentState, ComponentStatus, ControlError, DataSlot, StopMethod};
 use crate::durable::sync_parent;
-use crate::provider::component::{
-    ComponentId, ComponentState, ComponentStatus, ControlError, DataSlot, StopMethod,
-};
 use crate::provider::local::layout::{ClusterDir, ClusterSpec, ComponentSpec, is_safe_label};
 use crate::provider::local::log_tail;
 use nix::sys::signal::Signal;

@@ -128,7 +128,7 @@ fn run_batch(ip: &Path, script: &str, children: &Children) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::component::HostId;
+    use crate::component::HostId;
 
     #[test]
     fn a_host_is_plugged_into_the_bridge_of_its_zone() {

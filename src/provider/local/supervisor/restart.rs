@@ -11,7 +11,7 @@
 //! data directory that is being moved would make a new one, and an undo relies on knowing
 //! what runs. What was stopped on purpose is never started again.
 
-use crate::provider::component::Role;
+use crate::component::Role;
 use std::time::Duration;
 
 /// First pause.

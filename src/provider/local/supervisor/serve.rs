@@ -3,7 +3,7 @@
 use super::Supervisor;
 use super::children::{Ended, pid_of};
 use super::tool;
-use crate::provider::component::{ControlError, HostId};
+use crate::component::{ControlError, HostId};
 use crate::provider::local::protocol::{Answer, Op};
 use crate::provider::local::wire::Channel;
 use nix::sys::signal::Signal;

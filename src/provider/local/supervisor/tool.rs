@@ -3,7 +3,7 @@
 use super::Supervisor;
 use super::children::{Ended, pid_of};
 use super::components::program_of_cluster;
-use crate::provider::component::{ComponentId, ControlError, DataSlot, Tool, ToolOutput, ToolRun};
+use crate::component::{ComponentId, ControlError, DataSlot, Tool, ToolOutput, ToolRun};
 use crate::provider::local::layout::{EtcdMember, is_safe_label};
 use crate::provider::local::pki::Authority;
 use std::io::{self, Read};

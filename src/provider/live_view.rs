@@ -1,21 +1,19 @@
 //! Single looks at a running cluster, with the harness's observer identity.
 //! Each opens its own connection and never retries: who waits looks again.
 
-use super::client::EtcdClient;
-use super::registry::{CONFIG_MAPS, config_map_of};
+use super::{Cluster, observer};
 use crate::agent::view::{ClusterView, EtcdState, Look};
-use crate::client::failure::FailureClass;
-use crate::client::http::{HttpAnswer, HttpClient};
-use crate::client::objects::List;
-use crate::provider::Cluster;
-use crate::provider::component::{ComponentId, Role};
+use crate::component::{ComponentId, Role};
+use crate::etcd::client::EtcdClient;
+use crate::etcd::registry::{CONFIG_MAPS, config_map_of};
+use crate::wire::failure::FailureClass;
+use crate::wire::http::HttpClient;
+use crate::wire::objects::List;
 use futures::future::BoxFuture;
 use hyper::Method;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-pub use crate::provider::network::OBSERVER_USER;
 
 /// Limit of one request of a look.
 pub const DEADLINE: Duration = Duration::from_secs(3);
@@ -42,11 +40,11 @@ impl LiveView {
     }
 
     async fn readyz(&self, server: &ComponentId) -> Told {
-        let mut http = self.http(server)?;
+        let mut http = observer::http(self.cluster.as_ref(), server)?;
         let answer = http.send(Method::GET, "/readyz", None, DEADLINE).await;
         Ok(match answer {
             Ok(answer) if answer.is_success() => None,
-            Ok(answer) => Some(format!("{server}: {}", refusal(&answer))),
+            Ok(answer) => Some(format!("{server}: {}", answer.in_words())),
             Err(failure) => Some(format!("{server}: {}", failure.class())),
         })
     }
@@ -65,19 +63,13 @@ impl LiveView {
         let mut etcd = self.etcd(member)?;
         for server in of_role.get(&Role::KubeApiserver).ok_or("the cluster has no API server")? {
             for query in ["", "?resourceVersion=0"] {
-                let mut http = self.http(server)?;
+                let mut http = observer::http(self.cluster.as_ref(), server)?;
                 if let Some(why) = compare(&mut http, &mut etcd, query).await {
                     return Ok(Some(format!("LIST {query} through {server}: {why}")));
                 }
             }
         }
         Ok(None)
-    }
-
-    fn http(&self, server: &ComponentId) -> Result<HttpClient, String> {
-        let endpoint = self.cluster.endpoint(server).map_err(|e| e.to_string())?;
-        let identity = self.cluster.identity(OBSERVER_USER, &[]).map_err(|e| e.to_string())?;
-        HttpClient::new(self.cluster.dialer(), &endpoint, &identity).map_err(|e| e.to_string())
     }
 
     fn etcd(&self, member: &ComponentId) -> Result<EtcdClient, String> {
@@ -118,19 +110,12 @@ impl ClusterView for LiveView {
     }
 }
 
-/// A refusal in words. The body is the cluster's text and long: only its first line, escaped.
-pub(crate) fn refusal(answer: &HttpAnswer) -> String {
-    let text = String::from_utf8_lossy(&answer.body);
-    let line: String = text.lines().next().unwrap_or_default().chars().take(200).collect();
-    format!("{} {}: {}", answer.status, answer.refusal(), line.escape_debug())
-}
-
 /// Why a LIST differs from etcd, or can't be had.
 async fn compare(http: &mut HttpClient, etcd: &mut EtcdClient, query: &str) -> Option<String> {
     let path = format!("/api/v1/configmaps{query}");
     let answer = match http.send(Method::GET, &path, None, DEADLINE).await {
         Ok(answer) if answer.is_success() => answer,
-        Ok(answer) => return Some(refusal(&answer)),
+        Ok(answer) => return Some(answer.in_words()),
         Err(failure) => return Some(failure.class().to_string()),
     };
     let list = match serde_json::from_slice::<List<'_>>(&answer.body) {

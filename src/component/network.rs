@@ -1,6 +1,6 @@
 //! How a client gets a connection: from which host, to where, as whom.
 
-use super::component::HostId;
+use super::HostId;
 use futures::future::BoxFuture;
 use std::io;
 use std::net::SocketAddr;
@@ -11,6 +11,8 @@ pub const CLIENT_HOST: &str = "client";
 /// User name of the harness's own identity, which observes and undoes. It is mapped to the
 /// APF level `exempt`, so that no drill can jail the undo, and is never `system:masters`.
 pub const OBSERVER_USER: &str = "quakeproof:observer";
+/// Group that every client's certificate names; RBAC is granted to it.
+pub const CLIENT_GROUP: &str = "quakeproof:clients";
 
 /// Opens sockets whose network identity is a host of the cluster. The socket is
 /// unconnected, so the caller alone decides when it connects and for how long it tries.

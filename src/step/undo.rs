@@ -1,8 +1,8 @@
 //! Has the agent carry out what is owed, and writes down how that went.
 
-use super::dispatcher::Journalist;
 use crate::agent::protocol::{Held, HeldState, Request, Response};
 use crate::agent::undo::InjectionId;
+use crate::dispatch::dispatcher::Journalist;
 use crate::journal::JournalError;
 use crate::journal::entry::{DEAD_MAN, JournalEvent};
 use crate::provider::Cluster;

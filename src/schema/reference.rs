@@ -1,6 +1,6 @@
 //! The reference page of the drill format, generated from the types.
 
-use super::schema::drill_without_references;
+use super::drill_without_references;
 use serde_json::Value;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;

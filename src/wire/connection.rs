@@ -1,8 +1,8 @@
 //! One connection at a time, opened where and when the caller says.
 
-use super::failure::FailureClass;
-use crate::provider::component::HostId;
-use crate::provider::network::{CLIENT_HOST, Dialer, Endpoint, Identity};
+use crate::component::HostId;
+use crate::component::network::{CLIENT_HOST, Dialer, Endpoint, Identity};
+use crate::wire::failure::FailureClass;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};

@@ -2,7 +2,9 @@
 //!
 //! Draft-07, because the YAML language server understands nothing newer.
 
-use super::spec::{API_VERSION, Drill};
+pub mod reference;
+
+use crate::drill::spec::{API_VERSION, Drill};
 use crate::findings::{self, Findings};
 use crate::journal::entry::Entry;
 use crate::report::Report;

@@ -1,6 +1,6 @@
 //! Whole lines of a chained file, such as a journal or an agent's log.
 
-use super::chain::{ChainCheck, Head};
+use crate::chained::chain::{ChainCheck, Head};
 use std::io::{self, BufRead, Read};
 
 /// Longest line accepted, bytes; a forged file must not exhaust memory.

@@ -1,10 +1,8 @@
 //! Requests to the API servers of a cluster that runs, as the harness's observer.
 
-use super::http::HttpClient;
+use super::{Cluster, observer};
 use crate::agent::api::{ApiAccess, ApiAnswer};
-use crate::provider::Cluster;
-use crate::provider::component::ComponentId;
-use crate::provider::network::OBSERVER_USER;
+use crate::component::ComponentId;
 use futures::future::BoxFuture;
 use hyper::Method;
 use serde_json::Value;
@@ -33,10 +31,7 @@ impl LiveApi {
         path: &str,
         body: Option<&Value>,
     ) -> Result<ApiAnswer, String> {
-        let endpoint = self.cluster.endpoint(server).map_err(|e| e.to_string())?;
-        let identity = self.cluster.identity(OBSERVER_USER, &[]).map_err(|e| e.to_string())?;
-        let mut http =
-            HttpClient::new(self.cluster.dialer(), &endpoint, &identity).map_err(|e| e.to_string())?;
+        let mut http = observer::http(self.cluster.as_ref(), server)?;
         let body = body.map(|body| body.to_string().into_bytes().into());
         let answer = http.send(method, path, body, DEADLINE).await.map_err(|f| f.class().to_string())?;
         Ok(ApiAnswer { status: answer.status, body: answer.body.to_vec() })

@@ -1,9 +1,9 @@
 //! The dispatcher: the only one that writes the journal and changes run state.
 //! Everybody else sends it messages.
 
-use super::observations::Observations;
 use crate::client::context::ClientSignal;
 use crate::clock::{Clock, MonoNs, WallStepDetector};
+use crate::dispatch::observations::Observations;
 use crate::history::recorder::Anchor;
 use crate::journal::JournalError;
 use crate::journal::entry::{Entry, JournalEvent};

@@ -1,13 +1,13 @@
 //! Who may end a run early, and how a step learns of it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
 /// Asks a run to end: the fault is ended, the evidence finished.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     token: CancellationToken,
-    by: Arc<Mutex<Option<String>>>,
+    by: Arc<OnceLock<String>>,
 }
 
 impl Interrupt {
@@ -19,14 +19,14 @@ impl Interrupt {
 
     /// Asks; the first reason stays.
     pub fn ask(&self, by: &str) {
-        self.by.lock().expect("no panic while held").get_or_insert_with(|| by.to_owned());
+        self.by.get_or_init(|| by.to_owned());
         self.token.cancel();
     }
 
     /// Who asked; `None` while nobody has.
     #[must_use]
     pub fn by(&self) -> Option<String> {
-        self.by.lock().expect("no panic while held").clone()
+        self.by.get().cloned()
     }
 
     /// Completes when somebody asks.

@@ -3,15 +3,15 @@
 //! Every effect is preceded by a durable record of how it is taken back, in the
 //! journal and with the agent.
 
-use super::undo::settle_one;
 use crate::agent::protocol::{Request, Response};
 use crate::agent::undo::{InjectionId, Undo};
 use crate::agent::view::Look;
+use crate::component::{ComponentId, ControlError, Role};
 use crate::drill::spec::Step;
-use crate::fault::{self, Fault, FaultContext, Injection};
+use crate::fault::{Fault, FaultContext, Injection};
 use crate::journal::entry::{Fact, JournalEvent};
 use crate::plan::{Plan, PlannedStep};
-use crate::provider::component::{ComponentId, ControlError, Role};
+use crate::step::undo::settle_one;
 use crate::step::{self, StepContext, StepError};
 use serde_json::Value;
 use std::future::Future;
@@ -74,7 +74,10 @@ impl std::fmt::Debug for OpenInjection {
 /// Before `Injecting` nothing has happened to the cluster; after it, the caller
 /// has to have the agent undo what is armed.
 pub async fn inject(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(), StepError> {
-    let fault = fault::of(&planned.step)
+    let fault = planned
+        .step
+        .kind()
+        .fault()
         .ok_or_else(|| StepError::NotSeen(format!("step {} injects no fault", planned.index)))?;
     let id = step::injection_id(planned);
     note_revision_before(ctx).await?;

@@ -1,10 +1,10 @@
 //! HTTP/1.1 over TLS on one explicit connection: no pool, no retry, no redirect.
 
-use super::connection::{BadIdentity, Connector, Protocol};
-use super::failure::FailureClass;
-use super::objects::refusal_class;
+use crate::component::network::{Dialer, Endpoint, Identity};
 use crate::history::record::Outcome;
-use crate::provider::network::{Dialer, Endpoint, Identity};
+use crate::wire::connection::{BadIdentity, Connector, Protocol};
+use crate::wire::failure::FailureClass;
+use crate::wire::objects::refusal_class;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -38,6 +38,14 @@ impl HttpAnswer {
     #[must_use]
     pub fn refusal(&self) -> FailureClass {
         refusal_class(self.status, &self.body)
+    }
+
+    /// A refusal in words. The body is the cluster's text and long: only its first line, escaped.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let text = String::from_utf8_lossy(&self.body);
+        let line: String = text.lines().next().unwrap_or_default().chars().take(200).collect();
+        format!("{} {}: {}", self.status, self.refusal(), line.escape_debug())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The few fields that clients need of the API server's JSON, borrowed where possible.
 
-use super::failure::FailureClass;
+use crate::wire::failure::FailureClass;
 use serde::Deserialize;
 use std::borrow::Cow;
 

@@ -1,5 +1,8 @@
 //! Hosts, components, and what can be done to them without knowing what they are.
 
+pub mod capability;
+pub mod network;
+
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
