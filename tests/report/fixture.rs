@@ -19,6 +19,7 @@ use quakeproof::component::ComponentId;
 use quakeproof::history::record::{Event, Op, Outcome, Record};
 use quakeproof::journal::entry::{JournalEvent, RunOutcome};
 use quakeproof::report::Prepared;
+use quakeproof::timeline::boundaries::Boundaries;
 use quakeproof::timeline::marks::Marks;
 use quakeproof::timeline::sustained::{Sample, State};
 use quakeproof::timeline::{EvidenceInput, Timeline};
@@ -169,6 +170,7 @@ pub fn refused() -> Case {
     case.input.binding = None;
     case.input.histories.clear();
     case.input.journal.truncate(3);
+    case.timeline.boundaries = Boundaries::of(&case.input);
     case.judgement = Judgement {
         verdict: None,
         reason: "steady state did not hold: kube-apiserver-1 answered /readyz with 500".to_owned(),
@@ -228,6 +230,7 @@ pub fn hostile(text: &str) -> Case {
             _ => {}
         }
     }
+    case.timeline.boundaries = Boundaries::of(&case.input);
     let judgement = &mut case.judgement;
     judgement.reason = t();
     for finding in &mut judgement.findings {
