@@ -13,9 +13,11 @@ use hyper::Method;
 use quakeproof::agent::view::{ClusterView as _, Look};
 use quakeproof::client::cas_updater::CasUpdater;
 use quakeproof::client::context::{ClientContext, ClientSignal, Sample};
-use quakeproof::client::ledger_writer::LedgerWriter;
-use quakeproof::client::ledger_writer::MAX_OUT;
+use quakeproof::client::etcd_watcher::EtcdWatcher;
+use quakeproof::client::get_reader::GetReader;
+use quakeproof::client::ledger_writer::{LedgerWriter, MAX_OUT};
 use quakeproof::client::list_reader::{ListReader, ListResourceVersion};
+use quakeproof::client::reflector::Reflector;
 use quakeproof::client::watcher::{InitialState, Watcher};
 use quakeproof::clock::{Clock, MonoNs, SystemClock};
 use quakeproof::component::ComponentId;
@@ -79,19 +81,22 @@ impl Load {
         let initial_events =
             Watcher { bookmarks: true, initial: InitialState::WatchList, ..Watcher::default() };
         let swapper = CasUpdater { name: String::new(), every: Span::millis(100), objects: 5 };
+        let getter = GetReader { name: String::new(), every: Span::millis(50) };
+        let reflector = Reflector { name: String::new() };
+        let etcd_watch = EtcdWatcher { name: String::new() };
         let kinds = [
             ("writer", ClientKind::LedgerWriter, Some(Client::LedgerWriter(writer)), None),
-            ("getter", ClientKind::GetReader, None, Some(50)),
+            ("getter", ClientKind::GetReader, Some(Client::GetReader(getter)), Some(50)),
             ("list-unset", ClientKind::ListReader, list(ListResourceVersion::Unset, None), Some(200)),
             ("list-zero", ClientKind::ListReader, list(ListResourceVersion::Zero, None), Some(200)),
             ("list-pages", ClientKind::ListReader, list(ListResourceVersion::Unset, Some(50)), Some(200)),
             ("list-last-seen", ClientKind::ListReader, list(ListResourceVersion::LastSeen, None), Some(200)),
-            ("watch", ClientKind::Watcher, None, None),
+            ("watch", ClientKind::Watcher, Some(Client::Watcher(Watcher::default())), None),
             ("watch-bookmarks", ClientKind::Watcher, Some(Client::Watcher(bookmarks)), None),
             ("watch-list", ClientKind::Watcher, Some(Client::Watcher(initial_events)), None),
-            ("reflector", ClientKind::Reflector, None, None),
+            ("reflector", ClientKind::Reflector, Some(Client::Reflector(reflector)), None),
             ("swapper", ClientKind::CasUpdater, Some(Client::CasUpdater(swapper)), Some(100)),
-            ("etcd-watch", ClientKind::EtcdWatcher, None, None),
+            ("etcd-watch", ClientKind::EtcdWatcher, Some(Client::EtcdWatcher(etcd_watch)), None),
             ("truth", ClientKind::EtcdTruth, None, Some(250)),
             ("ready", ClientKind::ApiReady, None, Some(100)),
             ("lease-kube-scheduler", ClientKind::LeaderLease, None, Some(200)),

@@ -54,7 +54,7 @@ const MAY_IMPORT: [(&str, &str); 30] = [
          step::injection_id step::observe timeline wire::failure",
     ),
     ("report", "apf::range check fault::apf_level history::record journal::entry plan timeline"),
-    ("compare", "apf::range check journal::entry plan report::figure timeline"),
+    ("compare", "apf::range check journal::entry plan report timeline"),
     ("evidence", "agent::log chained::format findings history journal plan report timeline"),
     ("findings", "drill::lint drill::parse drill::problem drill::source evidence plan"),
     // What people see.

@@ -9,6 +9,18 @@ use crate::timeline::boundaries::Boundaries;
 use crate::timeline::clients::ClientLog;
 use crate::timeline::phases::operations;
 
+/// Whoever writes the ledger or has a view of it, and what they are held against.
+pub const VIEWS_OF_THE_LEDGER: [ClientKind; 8] = [
+    ClientKind::LedgerWriter,
+    ClientKind::GetReader,
+    ClientKind::ListReader,
+    ClientKind::Watcher,
+    ClientKind::EtcdWatcher,
+    ClientKind::EtcdTruth,
+    ClientKind::CasUpdater,
+    ClientKind::Reflector,
+];
+
 /// Why the run as a whole did not get to the end of its plan, or `None` when it did.
 #[must_use]
 pub fn cut_short(plan: &Plan, boundaries: &Boundaries) -> Option<String> {

@@ -3,11 +3,10 @@
 
 use super::consistency::Consistency;
 use super::consistency::violation::Violation;
-use super::coverage::{cut_short, too_little};
+use super::coverage::{VIEWS_OF_THE_LEDGER, cut_short, too_little};
 use super::{Finding, Judge, Verdict};
 use crate::check::objective::{Foreseen, ObjectiveKind};
 use crate::drill::lint::{Lint, Place};
-use crate::history::record::ClientKind;
 use crate::plan::{PlannedObjective, predict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,18 +69,6 @@ impl ObjectiveKind for Linearizable {
     }
 }
 
-/// Clients whose evidence the objective rests on.
-const RESTS_ON: [ClientKind; 8] = [
-    ClientKind::LedgerWriter,
-    ClientKind::GetReader,
-    ClientKind::ListReader,
-    ClientKind::Watcher,
-    ClientKind::EtcdWatcher,
-    ClientKind::EtcdTruth,
-    ClientKind::CasUpdater,
-    ClientKind::Reflector,
-];
-
 /// Most violations whose records a finding quotes.
 const QUOTED: usize = 5;
 
@@ -125,11 +112,16 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &Linearizable) ->
     }
     finding.verdict = Verdict::Pass;
     finding.reason = met(&checked);
-    let incomplete =
-        || judge.logs.iter().filter(|log| RESTS_ON.contains(&log.kind())).find_map(|log| log.incomplete());
+    let incomplete = || {
+        judge
+            .logs
+            .iter()
+            .filter(|log| VIEWS_OF_THE_LEDGER.contains(&log.kind()))
+            .find_map(|log| log.incomplete())
+    };
     finding.cannot_pass_if(
         cut_short(&judge.input.plan, judge.boundaries())
-            .or_else(|| too_little(&judge.logs, judge.boundaries(), &RESTS_ON))
+            .or_else(|| too_little(&judge.logs, judge.boundaries(), &VIEWS_OF_THE_LEDGER))
             .or_else(incomplete),
     );
     finding

@@ -3,7 +3,7 @@
 //! has passed the old revision. How long a watch was silent is not the criterion:
 //! one that goes on after a short silence may have skipped objects for good.
 
-use super::coverage::{cut_short, too_little};
+use super::coverage::{VIEWS_OF_THE_LEDGER, cut_short, too_little};
 use super::facts::on_lost_state;
 use super::seen::{ObservedView, Seen, accepted_on_lost_state, is_judged, seen};
 use super::window::{Phase, Windows};
@@ -83,18 +83,6 @@ impl ObjectiveKind for NoClientOnLostTimeline {
         check(judge, planned, self)
     }
 }
-
-/// Clients whose evidence the objective rests on.
-const RESTS_ON: [ClientKind; 8] = [
-    ClientKind::LedgerWriter,
-    ClientKind::GetReader,
-    ClientKind::ListReader,
-    ClientKind::Watcher,
-    ClientKind::EtcdWatcher,
-    ClientKind::EtcdTruth,
-    ClientKind::CasUpdater,
-    ClientKind::Reflector,
-];
 
 /// A client is judged only once `settle` has passed since the restore, so each
 /// phase has to last longer than that.
@@ -252,7 +240,7 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &NoClientOnLostTi
     }
     finding.cannot_pass_if(
         cut_short(&judge.input.plan, judge.boundaries())
-            .or_else(|| too_little(&judge.logs, judge.boundaries(), &RESTS_ON))
+            .or_else(|| too_little(&judge.logs, judge.boundaries(), &VIEWS_OF_THE_LEDGER))
             .or_else(|| {
                 let unmet = judge.boundaries().observed.iter().find(|o| !o.held)?;
                 Some(format!("step {} waited in vain: {}", unmet.step, unmet.detail))

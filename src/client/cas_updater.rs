@@ -6,9 +6,9 @@
 use super::context::ClientContext;
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
-use super::under_test::{ClientUnderTest, Running, TalksTo};
+use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::clock::MonoNs;
-use crate::drill::lint::{EVERY, Lint, Place};
+use crate::drill::lint::{Lint, Place};
 use crate::drill::values::Span;
 use crate::history::record::{Answer, ClientKind, Op, Outcome};
 use crate::load::pacer::Account;
@@ -44,24 +44,16 @@ fn default_objects() -> u32 {
 const OBJECTS: (u32, u32) = (1, 100);
 
 impl ClientUnderTest for CasUpdater {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn history_kind(&self) -> ClientKind {
-        ClientKind::CasUpdater
-    }
-
-    fn talks_to(&self) -> TalksTo<'_> {
-        TalksTo::ApiServer
-    }
-
-    fn every(&self) -> Option<Duration> {
-        Some(self.every.0)
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            kind: ClientKind::CasUpdater,
+            talks_to: TalksTo::ApiServer,
+            works: Works::Every(self.every),
+        }
     }
 
     fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
-        lint.span(&at.key("every"), self.every, EVERY);
         if !(OBJECTS.0..=OBJECTS.1).contains(&self.objects) {
             let help = format!("write {} to {}", OBJECTS.0, OBJECTS.1);
             lint.error(&at.key("objects"), format!("`objects: {}` is out of range", self.objects), help);

@@ -3,13 +3,11 @@
 use super::consumed::{self, consume};
 use super::context::ClientContext;
 use super::session::Session;
-use super::under_test::{ClientUnderTest, Running, TalksTo};
-use crate::drill::lint::{EVERY, Lint, Place};
+use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::drill::values::Span;
 use crate::history::record::{ClientKind, Made};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// Creates a Deployment of one replica and looks, with quorum reads, until the
 /// controller manager has made its ReplicaSet with the Deployment's UID as owner. Goes on
@@ -31,24 +29,13 @@ impl Deployer {
 }
 
 impl ClientUnderTest for Deployer {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn history_kind(&self) -> ClientKind {
-        ClientKind::Deployer
-    }
-
-    fn talks_to(&self) -> TalksTo<'_> {
-        TalksTo::ApiServer
-    }
-
-    fn every(&self) -> Option<Duration> {
-        Some(self.every.0)
-    }
-
-    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
-        lint.span(&at.key("every"), self.every, EVERY);
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            kind: ClientKind::Deployer,
+            talks_to: TalksTo::ApiServer,
+            works: Works::Every(self.every),
+        }
     }
 
     fn run(&self, ctx: ClientContext) -> Running {

@@ -3,7 +3,7 @@
 use super::context::ClientContext;
 use super::etcd_range;
 use super::session::{ATTEMPT_EVERY, Broken, Session, Setup};
-use super::under_test::{ClientUnderTest, Running, TalksTo};
+use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::etcd::client::{EtcdClient, EtcdWatch, KeyEvent, WatchItem};
 use crate::etcd::registry::{ledger_id, ledger_prefix};
 use crate::history::record::{Answer, ClientKind, Event, Op, Outcome};
@@ -22,16 +22,13 @@ pub struct EtcdWatcher {
 }
 
 impl ClientUnderTest for EtcdWatcher {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn history_kind(&self) -> ClientKind {
-        ClientKind::EtcdWatcher
-    }
-
-    fn talks_to(&self) -> TalksTo<'_> {
-        TalksTo::Etcd
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            kind: ClientKind::EtcdWatcher,
+            talks_to: TalksTo::Etcd,
+            works: Works::ByItsRules,
+        }
     }
 
     fn run(&self, ctx: ClientContext) -> Running {

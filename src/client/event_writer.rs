@@ -3,8 +3,7 @@
 use super::context::ClientContext;
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
-use super::under_test::{ClientUnderTest, Running, TalksTo};
-use crate::drill::lint::{EVERY, Lint, Place};
+use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::drill::values::Span;
 use crate::history::record::{Answer, ClientKind, Made, Op, Outcome};
 use crate::load::pacer::Account;
@@ -35,24 +34,13 @@ fn default_event() -> Span {
 }
 
 impl ClientUnderTest for EventWriter {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn history_kind(&self) -> ClientKind {
-        ClientKind::EventWriter
-    }
-
-    fn talks_to(&self) -> TalksTo<'_> {
-        TalksTo::ApiServer
-    }
-
-    fn every(&self) -> Option<Duration> {
-        Some(self.every.0)
-    }
-
-    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
-        lint.span(&at.key("every"), self.every, EVERY);
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            kind: ClientKind::EventWriter,
+            talks_to: TalksTo::ApiServer,
+            works: Works::Every(self.every),
+        }
     }
 
     fn run(&self, ctx: ClientContext) -> Running {

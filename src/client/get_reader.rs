@@ -3,8 +3,8 @@
 use super::context::ClientContext;
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
-use super::under_test::{ClientUnderTest, Running, TalksTo};
-use crate::drill::lint::{EVERY, Lint, Place};
+use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
+use crate::drill::lint::{Lint, Place};
 use crate::drill::values::Span;
 use crate::history::record::{Answer, ClientKind, Op, Outcome};
 use crate::ledger::{Ledger, object_name, value_of};
@@ -31,24 +31,16 @@ pub struct GetReader {
 }
 
 impl ClientUnderTest for GetReader {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn history_kind(&self) -> ClientKind {
-        ClientKind::GetReader
-    }
-
-    fn talks_to(&self) -> TalksTo<'_> {
-        TalksTo::ApiServer
-    }
-
-    fn every(&self) -> Option<Duration> {
-        Some(self.every.0)
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            kind: ClientKind::GetReader,
+            talks_to: TalksTo::ApiServer,
+            works: Works::Every(self.every),
+        }
     }
 
     fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
-        lint.span(&at.key("every"), self.every, EVERY);
         let title = "a `getReader` reads what a `ledgerWriter` wrote, and there is none";
         lint.needs_writer(&at.key("name"), title);
     }

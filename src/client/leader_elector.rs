@@ -4,7 +4,7 @@
 use super::context::ClientContext;
 use super::election::{Candidate, Change, ElectionRecord, RENEW_DEADLINE, Rules, Told, Try};
 use super::session::{Broken, Session, Setup};
-use super::under_test::{ClientUnderTest, Running, TalksTo};
+use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::clock::{Clock, MonoNs};
 use crate::drill::lint::{Lint, Place, WAIT};
 use crate::drill::values::Span;
@@ -92,20 +92,13 @@ const LEASE_DURATION: (Span, Span) = (Span::secs(2), Span::secs(3600));
 const RETRY: (Span, Span) = (Span::millis(100), Span::secs(600));
 
 impl ClientUnderTest for LeaderElector {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn history_kind(&self) -> ClientKind {
-        ClientKind::LeaderElector
-    }
-
-    fn talks_to(&self) -> TalksTo<'_> {
-        TalksTo::ApiServer
-    }
-
-    fn every(&self) -> Option<Duration> {
-        Some(self.retry_period.0)
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            kind: ClientKind::LeaderElector,
+            talks_to: TalksTo::ApiServer,
+            works: Works::Fixed(self.retry_period.0),
+        }
     }
 
     /// As client-go refuses to start with other values.

@@ -3,9 +3,9 @@
 use super::context::ClientContext;
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
-use super::under_test::{ClientUnderTest, Running, TalksTo};
+use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::clock::MonoNs;
-use crate::drill::lint::{EVERY, Lint, Place};
+use crate::drill::lint::{Lint, Place};
 use crate::drill::values::Span;
 use crate::etcd::client::{EtcdClient, EtcdFailure};
 use crate::etcd::lease::LeaseId;
@@ -48,24 +48,16 @@ fn default_round() -> Span {
 const LEASE_TTL: (Span, Span) = (Span::secs(10), Span::secs(3600));
 
 impl ClientUnderTest for LeaseKeeper {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn history_kind(&self) -> ClientKind {
-        ClientKind::LeaseKeeper
-    }
-
-    fn talks_to(&self) -> TalksTo<'_> {
-        TalksTo::Etcd
-    }
-
-    fn every(&self) -> Option<Duration> {
-        Some(self.every.0)
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            kind: ClientKind::LeaseKeeper,
+            talks_to: TalksTo::Etcd,
+            works: Works::Every(self.every),
+        }
     }
 
     fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
-        lint.span(&at.key("every"), self.every, EVERY);
         lint.whole_seconds(&at.key("ttl"), self.ttl, LEASE_TTL);
     }
 

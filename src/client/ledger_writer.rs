@@ -2,7 +2,7 @@
 
 use super::context::ClientContext;
 use super::session::{Broken, Session, Setup};
-use super::under_test::{ClientUnderTest, Running, TalksTo};
+use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::drill::values::Rate;
 use crate::history::record::{Answer, ClientKind, Op, Outcome};
 use crate::ledger::{object_name, value_of};
@@ -31,20 +31,13 @@ pub struct LedgerWriter {
 }
 
 impl ClientUnderTest for LedgerWriter {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn history_kind(&self) -> ClientKind {
-        ClientKind::LedgerWriter
-    }
-
-    fn talks_to(&self) -> TalksTo<'_> {
-        TalksTo::ApiServer
-    }
-
-    fn every(&self) -> Option<Duration> {
-        Some(self.rate.interval())
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            kind: ClientKind::LedgerWriter,
+            talks_to: TalksTo::ApiServer,
+            works: Works::Fixed(self.rate.interval()),
+        }
     }
 
     fn run(&self, ctx: ClientContext) -> Running {

@@ -4,15 +4,14 @@ use super::context::ClientContext;
 use super::list::{ListRequest, Listed, list};
 use super::pace::Pace;
 use super::session::{Broken, Session, Setup};
-use super::under_test::{ClientUnderTest, Running, TalksTo};
-use crate::drill::lint::{EVERY, Lint, PAGE, Place};
+use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
+use crate::drill::lint::{Lint, PAGE, Place};
 use crate::drill::values::Span;
 use crate::history::record::ClientKind;
 use crate::load::pacer::Account;
 use crate::wire::http::HttpClient;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// Lists the ledger's objects and records every id of the answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,24 +47,16 @@ pub enum ListResourceVersion {
 }
 
 impl ClientUnderTest for ListReader {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn history_kind(&self) -> ClientKind {
-        ClientKind::ListReader
-    }
-
-    fn talks_to(&self) -> TalksTo<'_> {
-        TalksTo::ApiServer
-    }
-
-    fn every(&self) -> Option<Duration> {
-        Some(self.every.0)
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            kind: ClientKind::ListReader,
+            talks_to: TalksTo::ApiServer,
+            works: Works::Every(self.every),
+        }
     }
 
     fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
-        lint.span(&at.key("every"), self.every, EVERY);
         if let Some(limit) = self.limit
             && !(PAGE.0..=PAGE.1).contains(&limit)
         {

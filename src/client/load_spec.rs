@@ -2,7 +2,7 @@
 
 use super::context::ClientContext;
 use super::load;
-use super::under_test::{ClientUnderTest, Running, TalksTo};
+use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::component::ComponentId;
 use crate::drill::lint::{Lint, PAGE, Place};
 use crate::drill::values::Span;
@@ -147,20 +147,13 @@ pub enum LoadProtocol {
 const MOST_REQUESTS: u64 = 5_000_000;
 
 impl ClientUnderTest for Load {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn history_kind(&self) -> ClientKind {
-        ClientKind::Load
-    }
-
-    fn talks_to(&self) -> TalksTo<'_> {
-        self.server.as_ref().map_or(TalksTo::ApiServer, TalksTo::Named)
-    }
-
-    fn is_begun_by_a_step(&self) -> bool {
-        true
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            kind: ClientKind::Load,
+            talks_to: self.server.as_ref().map_or(TalksTo::ApiServer, TalksTo::Named),
+            works: Works::ByStep,
+        }
     }
 
     fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
@@ -178,20 +171,13 @@ impl ClientUnderTest for Load {
 }
 
 impl ClientUnderTest for RetryingLoad {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn history_kind(&self) -> ClientKind {
-        ClientKind::RetryingLoad
-    }
-
-    fn talks_to(&self) -> TalksTo<'_> {
-        self.server.as_ref().map_or(TalksTo::ApiServer, TalksTo::Named)
-    }
-
-    fn is_begun_by_a_step(&self) -> bool {
-        true
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            kind: ClientKind::RetryingLoad,
+            talks_to: self.server.as_ref().map_or(TalksTo::ApiServer, TalksTo::Named),
+            works: Works::ByStep,
+        }
     }
 
     fn lint(&self, lint: &mut Lint<'_>, at: &Place) {

@@ -7,7 +7,7 @@
 use super::context::ClientContext;
 use super::recorded_transport::{Journal, RecordedTransport};
 use super::session::{Broken, Session, Setup};
-use super::under_test::{ClientUnderTest, Running, TalksTo};
+use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::history::ids::IdSet;
 use crate::history::record::{ClientKind, Event};
 use crate::ledger::id_of;
@@ -33,16 +33,13 @@ pub struct Reflector {
 }
 
 impl ClientUnderTest for Reflector {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn history_kind(&self) -> ClientKind {
-        ClientKind::Reflector
-    }
-
-    fn talks_to(&self) -> TalksTo<'_> {
-        TalksTo::ApiServer
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            kind: ClientKind::Reflector,
+            talks_to: TalksTo::ApiServer,
+            works: Works::ByItsRules,
+        }
     }
 
     fn run(&self, ctx: ClientContext) -> Running {

@@ -4,6 +4,7 @@
 use super::context::ClientContext;
 use crate::component::ComponentId;
 use crate::drill::lint::{Lint, Place};
+use crate::drill::values::Span;
 use crate::history::record::ClientKind;
 use futures::future::BoxFuture;
 use std::time::Duration;
@@ -22,23 +23,49 @@ pub enum TalksTo<'a> {
     Etcd,
 }
 
+/// When a client works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Works {
+    /// As its rules have it: one operation follows from another.
+    ByItsRules,
+    /// So often, as the drill says under `every`.
+    Every(Span),
+    /// So often, as the drill says under another key.
+    Fixed(Duration),
+    /// When a step of the drill begins it; its own checker counts what it did.
+    ByStep,
+}
+
+/// What a plan has to know of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct About<'a> {
+    /// Name in the drill.
+    pub name: &'a str,
+    /// As its history has it.
+    pub kind: ClientKind,
+    /// What it is connected to.
+    pub talks_to: TalksTo<'a>,
+    /// When it works.
+    pub works: Works,
+}
+
+impl About<'_> {
+    /// Time between two operations; `None`: they come as they come.
+    #[must_use]
+    pub fn every(&self) -> Option<Duration> {
+        match self.works {
+            Works::Every(every) => Some(every.0),
+            Works::Fixed(every) => Some(every),
+            Works::ByItsRules | Works::ByStep => None,
+        }
+    }
+}
+
 /// A kind of client of a drill.
 pub trait ClientUnderTest {
-    /// Name in the drill.
-    fn name(&self) -> &str;
-    /// As its history has it.
-    fn history_kind(&self) -> ClientKind;
-    /// What it is connected to.
-    fn talks_to(&self) -> TalksTo<'_>;
-    /// Time between two operations; `None`: they come as they come.
-    fn every(&self) -> Option<Duration> {
-        None
-    }
-    /// It begins with a step of the drill, and its own checker counts what it did.
-    fn is_begun_by_a_step(&self) -> bool {
-        false
-    }
-    /// Values out of their range, and what it needs of the drill.
+    /// What a plan has to know of it.
+    fn about(&self) -> About<'_>;
+    /// Values out of their range (that of `every` is looked at for all), and what it needs of the drill.
     fn lint(&self, _: &mut Lint<'_>, _: &Place) {}
     /// Starts it.
     fn run(&self, ctx: ClientContext) -> Running;

@@ -3,7 +3,7 @@
 use super::context::ClientContext;
 use super::list::{ListRequest, list};
 use super::session::{ATTEMPT_EVERY, Broken, Session, Setup};
-use super::under_test::{ClientUnderTest, Running, TalksTo};
+use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use super::watch_line::event_of;
 use crate::clock::{Clock, MonoNs};
 use crate::drill::lint::{Lint, Place};
@@ -68,16 +68,13 @@ pub enum Resume {
 const WATCH_TIMEOUT: (Span, Span) = (Span::secs(5), Span::secs(24 * 3600));
 
 impl ClientUnderTest for Watcher {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn history_kind(&self) -> ClientKind {
-        ClientKind::Watcher
-    }
-
-    fn talks_to(&self) -> TalksTo<'_> {
-        TalksTo::ApiServer
+    fn about(&self) -> About<'_> {
+        About {
+            name: &self.name,
+            kind: ClientKind::Watcher,
+            talks_to: TalksTo::ApiServer,
+            works: Works::ByItsRules,
+        }
     }
 
     fn lint(&self, lint: &mut Lint<'_>, at: &Place) {

@@ -357,7 +357,7 @@ impl Meeting<'_> {
             matches!(client, Client::Load(other) if other.while_held_by.as_deref() == Some(&self.load.name))
         });
         for client in self.drill.spec.clients.iter() {
-            let name = client.kind().name();
+            let name = client.name();
             if name == self.load.name || !self.level.clients.iter().any(|c| c == name) {
                 continue;
             }

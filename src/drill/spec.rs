@@ -370,6 +370,14 @@ kinds! {
     }
 }
 
+impl Client {
+    /// Name in the drill.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.kind().about().name
+    }
+}
+
 impl Step {
     /// How long the holds among these steps last in all.
     pub(crate) fn held<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Duration {

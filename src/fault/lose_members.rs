@@ -38,15 +38,6 @@ pub fn majority(members: usize) -> usize {
     members / 2 + 1
 }
 
-const NEEDS: [Capability; 3] = [Capability::ControlComponents, Capability::ReachEtcd, Capability::DeadMan];
-
-const UNDO: &str = "start the members again with the data that they have, and wait until each answers a \
-                    linearizable read and LIST equals etcd's own state";
-
-fn etcd_members(components: &[PlannedComponent]) -> Vec<ComponentId> {
-    components.iter().filter(|c| c.role == Role::Etcd).map(|c| c.component.clone()).collect()
-}
-
 fn start_again(injection: &Injection<'_>, within_ns: u64) -> Undo {
     let starts = injection.targets.iter().cloned().map(|component| UndoOp::Start { component });
     let waits = injection.targets.iter().cloned().map(|component| UndoOp::AwaitReady { component });
@@ -102,19 +93,36 @@ async fn all_answer(context: FaultContext<'_>, injection: Injection<'_>) -> Resu
     Ok(seen.join("; "))
 }
 
-impl StepKind for MemberLoss {
-    fn lint<'d>(&'d self, lint: &mut Lint<'d>, at: &Place, so_far: &mut SoFar<'d>) {
-        self.member_is_one_of_several(lint, at);
-        so_far.begins(lint, at, self.kind());
-    }
-
-    fn fault(&self) -> Option<Arc<dyn Fault>> {
-        Some(Arc::new(self.clone()))
-    }
+/// Members that are killed and keep their data: which, and what the others can do meanwhile.
+trait MembersKilled: Clone + Send + Sync + 'static {
+    const KIND: &'static str;
+    /// The others answer.
+    const QUORUM_STAYS: bool;
+    fn of(&self, members: Vec<ComponentId>) -> Vec<ComponentId>;
+    fn harm(&self, aim: &Aim<'_>) -> String;
+    fn can_be(&self, _: &mut Lint<'_>, _: &Place) {}
 }
 
-impl MemberLoss {
-    fn member_is_one_of_several(&self, lint: &mut Lint<'_>, at: &Place) {
+impl MembersKilled for MemberLoss {
+    const KIND: &'static str = "memberLoss";
+    const QUORUM_STAYS: bool = true;
+
+    fn of(&self, members: Vec<ComponentId>) -> Vec<ComponentId> {
+        members.into_iter().filter(|m| *m == self.member).collect()
+    }
+
+    fn harm(&self, aim: &Aim<'_>) -> String {
+        format!(
+            "{} is killed, {} members keep quorum: requests under way through it fail or hang, and when it led, \
+             nothing is written until another is elected, about a second; nothing is lost. Nothing outside this \
+             cluster is touched",
+            aim.names(),
+            aim.count(Role::Etcd).saturating_sub(1),
+        )
+    }
+
+    /// One member of several, by its name.
+    fn can_be(&self, lint: &mut Lint<'_>, at: &Place) {
         let count = lint.drill.spec.cluster.topology.etcd;
         let path = at.key("member");
         let names: Vec<String> = (1..=count).map(|n| format!("etcd-{n}")).collect();
@@ -129,97 +137,16 @@ impl MemberLoss {
     }
 }
 
-impl Fault for MemberLoss {
-    fn kind(&self) -> &'static str {
-        "memberLoss"
-    }
+impl MembersKilled for QuorumLoss {
+    const KIND: &'static str = "quorumLoss";
+    const QUORUM_STAYS: bool = false;
 
-    fn role(&self) -> Role {
-        Role::Etcd
-    }
-
-    fn targets(&self, components: &[PlannedComponent]) -> Vec<ComponentId> {
-        etcd_members(components).into_iter().filter(|m| *m == self.member).collect()
-    }
-
-    fn blast_radius(&self, aim: &Aim<'_>) -> String {
-        format!(
-            "{} is killed, {} members keep quorum: requests under way through it fail or hang, and when it led, \
-             nothing is written until another is elected, about a second; nothing is lost. Nothing outside this \
-             cluster is touched",
-            aim.names(),
-            aim.count(Role::Etcd).saturating_sub(1),
-        )
-    }
-
-    fn undo_in_words(&self) -> &'static str {
-        UNDO
-    }
-
-    fn needs(&self) -> BTreeSet<Capability> {
-        NEEDS.into()
-    }
-
-    fn stop_method(&self) -> Option<StopMethod> {
-        Some(StopMethod::Kill)
-    }
-
-    fn undo(&self, injection: &Injection<'_>, within_ns: u64) -> Undo {
-        start_again(injection, within_ns)
-    }
-
-    fn inject<'a>(
-        &'a self,
-        context: FaultContext<'a>,
-        guard: &'a GuardToken,
-        injection: Injection<'a>,
-    ) -> Faulting<'a, ()> {
-        Box::pin(kill(context, guard, injection))
-    }
-
-    fn verify_injected<'a>(
-        &'a self,
-        context: FaultContext<'a>,
-        injection: Injection<'a>,
-    ) -> Faulting<'a, String> {
-        Box::pin(seen(context, injection, true))
-    }
-
-    fn verify_ended<'a>(
-        &'a self,
-        context: FaultContext<'a>,
-        injection: Injection<'a>,
-    ) -> Faulting<'a, String> {
-        Box::pin(all_answer(context, injection))
-    }
-}
-
-impl StepKind for QuorumLoss {
-    fn lint<'d>(&'d self, lint: &mut Lint<'d>, at: &Place, so_far: &mut SoFar<'d>) {
-        so_far.begins(lint, at, self.kind());
-    }
-
-    fn fault(&self) -> Option<Arc<dyn Fault>> {
-        Some(Arc::new(self.clone()))
-    }
-}
-
-impl Fault for QuorumLoss {
-    fn kind(&self) -> &'static str {
-        "quorumLoss"
-    }
-
-    fn role(&self) -> Role {
-        Role::Etcd
-    }
-
-    fn targets(&self, components: &[PlannedComponent]) -> Vec<ComponentId> {
-        let members = etcd_members(components);
+    fn of(&self, members: Vec<ComponentId>) -> Vec<ComponentId> {
         let survivors = members.len() - majority(members.len()).min(members.len());
         members.into_iter().skip(survivors).collect()
     }
 
-    fn blast_radius(&self, aim: &Aim<'_>) -> String {
+    fn harm(&self, aim: &Aim<'_>) -> String {
         format!(
             "{} of {} etcd members ({}) are killed: no write and no quorum read until they are back; controllers \
              and schedulers lose their leases after about 10 s and exit; nothing acknowledged is lost. Nothing \
@@ -229,13 +156,44 @@ impl Fault for QuorumLoss {
             aim.names(),
         )
     }
+}
+
+impl<T: MembersKilled> StepKind for T {
+    fn lint<'d>(&'d self, lint: &mut Lint<'d>, at: &Place, so_far: &mut SoFar<'d>) {
+        self.can_be(lint, at);
+        so_far.begins(lint, at, T::KIND);
+    }
+
+    fn fault(&self) -> Option<Arc<dyn Fault>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+impl<T: MembersKilled> Fault for T {
+    fn kind(&self) -> &'static str {
+        T::KIND
+    }
+
+    fn role(&self) -> Role {
+        Role::Etcd
+    }
+
+    fn targets(&self, components: &[PlannedComponent]) -> Vec<ComponentId> {
+        let members = components.iter().filter(|c| c.role == Role::Etcd);
+        self.of(members.map(|c| c.component.clone()).collect())
+    }
+
+    fn blast_radius(&self, aim: &Aim<'_>) -> String {
+        self.harm(aim)
+    }
 
     fn undo_in_words(&self) -> &'static str {
-        UNDO
+        "start the members again with the data that they have, and wait until each answers a linearizable read and \
+         LIST equals etcd's own state"
     }
 
     fn needs(&self) -> BTreeSet<Capability> {
-        NEEDS.into()
+        [Capability::ControlComponents, Capability::ReachEtcd, Capability::DeadMan].into()
     }
 
     fn stop_method(&self) -> Option<StopMethod> {
@@ -260,7 +218,7 @@ impl Fault for QuorumLoss {
         context: FaultContext<'a>,
         injection: Injection<'a>,
     ) -> Faulting<'a, String> {
-        Box::pin(seen(context, injection, false))
+        Box::pin(seen(context, injection, T::QUORUM_STAYS))
     }
 
     fn verify_ended<'a>(

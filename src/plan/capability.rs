@@ -27,11 +27,11 @@ pub(super) fn needs(drill: &Drill) -> Vec<(String, Vec<Capability>)> {
         (!needs.is_empty()).then(|| (format!("step {} (`{}`)", i + 1, step.key()), needs))
     });
     let clients = drill.spec.clients.iter().map(|client| {
-        let needs = match client.kind().talks_to() {
+        let needs = match client.kind().about().talks_to {
             TalksTo::Etcd => ReachEtcd,
             TalksTo::ApiServer | TalksTo::Named(_) => AddressApiServers,
         };
-        (format!("client `{}` (`{}`)", client.kind().name(), client.key()), vec![needs])
+        (format!("client `{}` (`{}`)", client.name(), client.key()), vec![needs])
     });
     steps.chain(clients).collect()
 }

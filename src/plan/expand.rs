@@ -3,7 +3,7 @@
 use super::minimum::Windows;
 use super::steps::of_role;
 use super::{MinimumOperations, PlannedClient, PlannedComponent};
-use crate::client::under_test::TalksTo;
+use crate::client::under_test::{TalksTo, Works};
 use crate::component::network::OBSERVER_USER;
 use crate::component::{ComponentId, HostId, Role};
 use crate::drill::spec::{ApiReady, Client, Drill, Objective, SteadyState, Step, Topology};
@@ -42,23 +42,23 @@ pub(super) fn clients(drill: &Drill, components: &[PlannedComponent]) -> Vec<Pla
     let etcd = of_role(components, Role::Etcd);
     let written_every = written_every(drill);
     for (i, client) in drill.spec.clients.iter().enumerate() {
-        let it = client.kind();
-        let every = it.every();
+        let about = client.kind().about();
+        let every = about.every();
         planned.push(PlannedClient {
-            name: it.name().to_owned(),
-            kind: it.history_kind(),
-            target: match it.talks_to() {
+            name: about.name.to_owned(),
+            kind: about.kind,
+            target: match about.talks_to {
                 TalksTo::ApiServer => api_servers[i % api_servers.len()].clone(),
                 TalksTo::Named(server) => server.clone(),
                 TalksTo::Etcd => etcd[0].clone(),
             },
-            identity: client_user(it.name()),
+            identity: client_user(about.name),
             spec: Some(client.clone()),
             every_ns: every.map(nanos),
-            minimum: if it.is_begun_by_a_step() {
-                MinimumOperations { before: 0, during: 0, after: 0 }
-            } else {
-                every.map_or_else(|| windows.watching(written_every), |e| windows.paced(e))
+            minimum: match (about.works, every) {
+                (Works::ByStep, _) => MinimumOperations { before: 0, during: 0, after: 0 },
+                (_, Some(every)) => windows.paced(every),
+                (_, None) => windows.watching(written_every),
             },
         });
     }

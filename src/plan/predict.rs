@@ -118,7 +118,7 @@ impl<'a> Procedure<'a> {
         let after = if lies { PredictedView::LostTimeline } else { PredictedView::True };
         let before = if self.past == Past::Yes { PredictedView::NotApplicable } else { after };
         Some(Prediction {
-            client: client.kind().name().to_owned(),
+            client: client.name().to_owned(),
             before_passing: before,
             after_passing: after,
             gone_410: watch && self.past == Past::Yes,

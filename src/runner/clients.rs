@@ -2,7 +2,7 @@
 
 use crate::client::context::ClientContext;
 use crate::client::load::{self, LoadGate};
-use crate::client::under_test::TalksTo;
+use crate::client::under_test::{TalksTo, Works};
 use crate::clock::Clock;
 use crate::component::network::{CLIENT_GROUP, Identity, OBSERVER_USER};
 use crate::dispatch::dispatcher::Journalist;
@@ -74,7 +74,8 @@ pub fn start(
             Recorder::create(run_dir, &planned.name, Arc::clone(clock), journalist.anchors.clone()).map_err(
                 |source| ProviderError::Io { what: format!("history of `{}`", planned.name), source },
             )?;
-        let is_load = planned.spec.as_ref().is_some_and(|client| client.kind().is_begun_by_a_step());
+        let is_load =
+            planned.spec.as_ref().is_some_and(|client| client.kind().about().works == Works::ByStep);
         let load = is_load.then(|| {
             let (gate, told) = load::gate();
             clients.loads.insert(planned.name.clone(), gate);
@@ -102,7 +103,7 @@ pub fn start(
 
 fn identity(planned: &PlannedClient, cluster: &dyn Cluster) -> Result<Identity, ProviderError> {
     let talks_to_etcd = match &planned.spec {
-        Some(client) => client.kind().talks_to() == TalksTo::Etcd,
+        Some(client) => client.kind().about().talks_to == TalksTo::Etcd,
         None => planned.kind == ClientKind::EtcdTruth,
     };
     if talks_to_etcd {

@@ -9,6 +9,7 @@ use crate::agent::api::ApiAccess;
 use crate::apf::dump::{self, Fill};
 use crate::apf::metrics::{LevelMetrics, SchemaMetrics, Scrape};
 use crate::client::load_request::{TARGET, get};
+use crate::client::under_test::Works;
 use crate::clock::MonoNs;
 use crate::component::network::CLIENT_GROUP;
 use crate::component::{ComponentId, Role};
@@ -71,7 +72,7 @@ impl StepKind for RunLoad {
         if self.clients.is_empty() {
             lint.error(&path, "no load is named", "name `load` clients, as `[jailed]`");
         }
-        let begun = |client: &Client| client.kind().is_begun_by_a_step();
+        let begun = |client: &Client| client.kind().about().works == Works::ByStep;
         lint.needs_loads(&path, &self.clients, begun);
         self.in_time(lint, at);
     }

@@ -9,13 +9,14 @@ mod timing;
 
 pub use names::is_kebab;
 pub(crate) use needs::WRITER;
-pub(crate) use ranges::{EVERY, PAGE, WAIT};
+pub(crate) use ranges::{PAGE, WAIT};
 pub use so_far::SoFar;
 
 use super::problem::Problem;
 use super::source::SourceMap;
 use super::spec::{Drill, SteadyState};
 use super::values::Span;
+use crate::client::under_test::Works;
 use std::ops::Range;
 
 /// Judges a drill that could be read. Errors keep it from being run, warnings don't.
@@ -25,7 +26,11 @@ pub fn lint(drill: &Drill, source: &SourceMap) -> Vec<Problem> {
     names::check(&mut lint);
     ranges::check(&mut lint);
     for (index, client) in drill.spec.clients.iter().enumerate() {
-        client.kind().lint(&mut lint, &Place::of("clients", index, client.key()));
+        let place = Place::of("clients", index, client.key());
+        if let Works::Every(every) = client.kind().about().works {
+            lint.span(&place.key("every"), every, ranges::EVERY);
+        }
+        client.kind().lint(&mut lint, &place);
     }
     so_far::check(&mut lint);
     for (index, objective) in drill.spec.objectives.iter().enumerate() {

@@ -78,7 +78,7 @@ fn is_version(text: &str) -> bool {
 fn clients(lint: &mut Lint<'_>) {
     let mut seen = BTreeSet::new();
     for (i, client) in lint.drill.spec.clients.iter().enumerate() {
-        let (path, name) = (Place::of("clients", i, client.key()).key("name"), client.kind().name());
+        let (path, name) = (Place::of("clients", i, client.key()).key("name"), client.name());
         kebab(lint, &path, name);
         if !seen.insert(name) {
             lint.error(&path, format!("a client named `{name}` stands above"), "names are unique in a drill");

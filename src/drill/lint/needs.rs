@@ -47,7 +47,7 @@ impl Lint<'_> {
     /// A load that some step begins: one that none begins is of no objective's use.
     pub(crate) fn needs_load(&mut self, path: &str, client: &str) {
         self.needs_loads(path, &[client.to_owned()], is_load);
-        let there = self.has(|c| c.kind().name() == client);
+        let there = self.has(|c| c.name() == client);
         if there && self.drill.begin_of(client).is_none() {
             let title = format!("no step begins the load `{client}`");
             self.error(path, title, format!("add `- load: {{clients: [{client}]}}`"));
@@ -57,7 +57,7 @@ impl Lint<'_> {
     /// Each name is a client of a kind of load.
     pub(crate) fn needs_loads(&mut self, path: &str, names: &[String], is_load: fn(&Client) -> bool) {
         let loads = self.drill.spec.clients.iter().filter(|client| is_load(client));
-        let known: Vec<&str> = loads.map(|client| client.kind().name()).collect();
+        let known: Vec<&str> = loads.map(|client| client.name()).collect();
         for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
             let help = suggest::hint(name, "load clients", &known).unwrap_or_else(|| {
                 "add a client, as `- load: {name: jailed, arrivals: {burst: {requests: 30}}}`".to_owned()

@@ -7,7 +7,7 @@ use super::{Lint, condition_key};
 /// Shortest lease: a shorter one would lapse while a healthy runner renews it.
 const DEAD_MAN: (Span, Span) = (Span::secs(5), Span::secs(600));
 /// Pace of clients and conditions.
-pub(crate) const EVERY: (Span, Span) = (Span::millis(10), Span::secs(60));
+pub(super) const EVERY: (Span, Span) = (Span::millis(10), Span::secs(60));
 /// Anything that is waited for.
 pub(crate) const WAIT: (Span, Span) = (Span::millis(1), Span::secs(24 * 3600));
 /// Objects per page that API servers are asked for.

@@ -150,7 +150,7 @@ fn level_changed(level: &ApfLevel) -> Option<&str> {
 
 /// Clients that a level is for.
 fn known_clients(lint: &mut Lint<'_>, path: &str, names: &[String]) {
-    let known: Vec<&str> = lint.drill.spec.clients.iter().map(|client| client.kind().name()).collect();
+    let known: Vec<&str> = lint.drill.spec.clients.iter().map(|client| client.name()).collect();
     for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
         let help = suggest::hint(name, "clients", &known).unwrap_or_default();
         lint.error(path, format!("the drill has no client `{name}`"), help);

@@ -61,7 +61,7 @@ fn of(client: &Client, procedure: &Procedure<'_>, restart: &Restart) -> Vec<Cons
         Client::PodCreator(_) => vec![acts(procedure, &restart.schedulers)],
         _ => Vec::new(),
     };
-    let client = client.kind().name();
+    let client = client.name();
     rows.into_iter()
         .map(|(question, expected, source)| ConsumerPrediction {
             client: client.to_owned(),
