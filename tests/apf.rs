@@ -4,6 +4,7 @@
 mod recorded_run;
 
 use quakeproof::apf::answer::Class;
+use quakeproof::check::apf::fill::queue_fills;
 use quakeproof::check::apf::latency::Latency;
 use quakeproof::check::apf::success::SuccessRate;
 use quakeproof::check::{Finding, Verdict, judge};
@@ -14,6 +15,8 @@ use quakeproof::history::record::{Event, Op, OpRecord, Outcome, Record};
 use quakeproof::journal::entry::{Fact, JournalEvent};
 use quakeproof::plan::PlannedObjective;
 use quakeproof::timeline::EvidenceInput;
+use quakeproof::timeline::boundaries::Boundaries;
+use quakeproof::timeline::clients::ClientLog;
 use recorded_run::recorded_run;
 
 const VERSIONS: [&str; 2] = ["v1.30.4", "v1.37.2"];
@@ -439,6 +442,31 @@ fn a_pass_by_a_leak_that_was_predicted_says_so() {
     );
     let summary = quakeproof::report::prepare(&queue("v1.37.2"), "head").report.summary;
     assert!(!summary.contains("all the same"), "{summary}");
+}
+
+/// The model's queue beside what the API server said of it once a second.
+#[test]
+fn a_queue_fills_up_to_its_room_and_never_beyond_by_model_and_by_server() {
+    for version in VERSIONS {
+        let input = queue(version);
+        let boundaries = Boundaries::of(&input);
+        let logs = ClientLog::all(&input, boundaries.boot.as_ref());
+        let [fill] = queue_fills(&input, &logs).try_into().unwrap();
+        assert_eq!((fill.level.as_str(), fill.server.0.as_str()), ("jail", "kube-apiserver-1"));
+        let most = |waiting: &mut dyn Iterator<Item = u64>| waiting.max();
+        assert_eq!(most(&mut fill.model.iter().map(|(_, n)| *n)), Some(50), "{version}");
+        assert_eq!(most(&mut fill.seen.iter().map(|(_, _, n)| *n)), Some(50), "{version}");
+        assert_eq!(fill.model.last().map(|(_, n)| *n), Some(0), "every wait ends");
+        assert!(fill.seen.len() >= 14 && fill.model.is_sorted_by_key(|(at, _)| *at));
+        let model = |at: MonoNs| fill.model.iter().rev().find(|(from, _)| *from <= at).map_or(0, |(_, n)| *n);
+        for (call, ret, seen) in &fill.seen {
+            let (low, high) = (model(*call).min(model(*ret)), model(*call).max(model(*ret)));
+            assert!(
+                low.saturating_sub(2) <= *seen && *seen <= high + 2,
+                "{version}: {seen}, {low} to {high}"
+            );
+        }
+    }
 }
 
 #[test]
