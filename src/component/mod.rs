@@ -2,6 +2,7 @@
 
 pub mod capability;
 pub mod network;
+pub mod placeholder;
 
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
@@ -107,8 +108,7 @@ pub struct ToolRun {
     pub component: ComponentId,
     /// Which tool.
     pub tool: Tool,
-    /// Arguments; `{data:<label>}` stands for the path of a data slot,
-    /// `{file:<name>}` for a file kept by the provider outside the evidence.
+    /// Arguments, with the placeholders of [`placeholder`].
     pub args: Vec<String>,
 }
 

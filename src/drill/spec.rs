@@ -215,6 +215,17 @@ pub enum ProviderKind {
     Local,
 }
 
+impl ProviderKind {
+    /// Every provider, by its word in drill files and overrides.
+    pub const BY_WORD: [(&'static str, Self); 1] = [("local", Self::Local)];
+
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Self::BY_WORD.into_iter().find(|(_, kind)| *kind == self).map_or("unknown", |(word, _)| word)
+    }
+}
+
 /// How many of each control-plane component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

@@ -79,10 +79,10 @@ impl Overrides {
                 || value.parse::<u8>().map_err(|_| bad(format!("`{value}` is not a small whole number")));
             match key.as_str() {
                 "cluster.provider" => {
-                    cluster.provider = match value.as_str() {
-                        "local" => ProviderKind::Local,
-                        _ => return Err(bad(format!("unknown provider `{value}`; there is `local`"))),
-                    }
+                    let named = ProviderKind::BY_WORD.iter().find(|(word, _)| word == value);
+                    let words = ProviderKind::BY_WORD.map(|(word, _)| format!("`{word}`")).join(", ");
+                    let unknown = || bad(format!("unknown provider `{value}`; there is {words}"));
+                    cluster.provider = named.ok_or_else(unknown)?.1;
                 }
                 "cluster.kubernetes" => {
                     // A drill's own etcd belongs to the version that it named itself.

@@ -140,7 +140,7 @@ pub fn resolve(input: ResolveInput<'_>) -> Result<Plan, PlanError> {
     let offered = input.capabilities.clone().unwrap_or_else(|| capability::offered_by(provider));
     let missing = capability::missing(&drill, &offered);
     if !missing.is_empty() {
-        return Err(PlanError::Capability { provider: provider_name(provider), missing });
+        return Err(PlanError::Capability { provider: provider.word().to_owned(), missing });
     }
     key_survives(&drill)?;
     zero_is_taken(&drill, &versions.kubernetes)?;
@@ -214,12 +214,6 @@ fn read(input: &ResolveInput<'_>, values: &ParameterValues) -> Result<Read, Dril
     let (drill, source) = parse::parse(input.name, input.text, values)?;
     let parameters = parse::settled_parameters(input.name, input.text, values)?;
     Ok((drill, source, parameters))
-}
-
-fn provider_name(provider: drill::spec::ProviderKind) -> String {
-    match provider {
-        drill::spec::ProviderKind::Local => "local".to_owned(),
-    }
 }
 
 /// A seed that every reader of the JSON can hold exactly: 53 bits of the drill's digest.

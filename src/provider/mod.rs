@@ -6,6 +6,7 @@ pub mod live_view;
 #[cfg(target_os = "linux")]
 pub mod local;
 pub mod observer;
+pub mod ready;
 
 use crate::agent::protocol::{Request, Response};
 use crate::component::capability::Capability;

@@ -15,8 +15,6 @@ use std::path::Path;
 
 /// User name of the administrator, as kubeadm names it.
 pub const ADMIN_USER: &str = "kubernetes-admin";
-/// Group that kubeadm binds to `cluster-admin`.
-pub const ADMIN_GROUP: &str = "kubeadm:cluster-admins";
 /// Organization attribute of a subject (X.520), which Kubernetes reads as a group.
 const ORGANIZATION: [u64; 4] = [2, 5, 4, 10];
 /// Certificates outlive any drill; clusters don't.

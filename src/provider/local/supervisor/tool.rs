@@ -3,6 +3,7 @@
 use super::Supervisor;
 use super::children::{Ended, pid_of};
 use super::components::program_of_cluster;
+use crate::component::placeholder;
 use crate::component::{ComponentId, ControlError, DataSlot, Tool, ToolOutput, ToolRun};
 use crate::provider::local::layout::{EtcdMember, is_safe_label};
 use crate::provider::local::pki::Authority;
@@ -28,7 +29,7 @@ pub fn run(supervisor: &Supervisor, run: &ToolRun) -> Result<ToolOutput, Control
     let args = run
         .args
         .iter()
-        .map(|arg| substitute(arg, &|name| places.value(name)))
+        .map(|arg| placeholder::substitute(arg, &|name| places.value(name)))
         .collect::<Result<Vec<_>, _>>()
         .map_err(failed)?;
 
@@ -85,27 +86,8 @@ impl Places<'_> {
                 _ => None,
             },
         };
-        own.cloned().ok_or_else(|| {
-            format!(
-                "unknown placeholder {{{name}}}; there are {{data:LABEL}}, {{file:NAME}}, {{name}}, {{peerUrl}}, \
-                 {{clientUrl}}, {{initialCluster}} and {{token}}"
-            )
-        })
+        own.cloned().ok_or_else(|| placeholder::unknown(name))
     }
-}
-
-/// Replaces every `{…}` of `text`; values are not looked at again.
-fn substitute(text: &str, value: &dyn Fn(&str) -> Result<String, String>) -> Result<String, String> {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(open) = rest.find('{') {
-        let close = rest[open..].find('}').ok_or_else(|| format!("`{{` without `}}` in {text:?}"))? + open;
-        out.push_str(&rest[..open]);
-        out.push_str(&value(&rest[open + 1..close])?);
-        rest = &rest[close + 1..];
-    }
-    out.push_str(rest);
-    Ok(out)
 }
 
 fn read_all(pipe: Option<impl Read>) -> io::Result<String> {
@@ -114,21 +96,4 @@ fn read_all(pipe: Option<impl Read>) -> io::Result<String> {
         pipe.read_to_end(&mut bytes)?;
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn placeholders_are_replaced_once_and_unknown_ones_refused() {
-        let value = |name: &str| match name {
-            "name" => Ok("{peerUrl}".to_owned()),
-            other => Err(format!("unknown {other}")),
-        };
-        assert_eq!(substitute("a={name},b={name}", &value).unwrap(), "a={peerUrl},b={peerUrl}");
-        assert_eq!(substitute("plain", &value).unwrap(), "plain");
-        assert!(substitute("{nope}", &value).is_err());
-        assert!(substitute("{name", &value).is_err());
-    }
 }

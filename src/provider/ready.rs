@@ -1,7 +1,6 @@
 //! Brings a started cluster to the point where it can be used: every API server
 //! ready, the harness's own objects written, controllers leading.
 
-use super::pki::ADMIN_GROUP;
 use crate::component::network::{Identity, OBSERVER_USER};
 use crate::component::{ComponentControl, ComponentId, ComponentState, Role};
 use crate::provider::{Cluster, ProviderError};
@@ -19,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(40);
 /// How long one request may take.
 pub const DEADLINE: Duration = Duration::from_secs(5);
+/// Group of a person who administers a cluster, as kubeadm names it.
+pub const ADMIN_GROUP: &str = "kubeadm:cluster-admins";
 
 /// Returns once every API server is ready, the bootstrap objects are written,
 /// and every kind of controller in `roles` has a leader.
