@@ -79,7 +79,22 @@ fn told(log: &ClientLog) -> Vec<Told> {
             }
             Op::Lease { name } => Of::Named(name.clone()),
             // Ledger objects never change: their revisions say nothing about time.
-            _ => continue,
+            Op::Get { .. }
+            // Nor do those of other objects, each made once, of streams, and of what has none.
+            | Op::List { .. }
+            | Op::EtcdRange { .. }
+            | Op::Watch { .. }
+            | Op::WatchList { .. }
+            | Op::CreateSecret
+            | Op::GetSecret
+            | Op::ListSecrets
+            | Op::Ready
+            | Op::EtcdLease { .. }
+            | Op::Elect { .. }
+            | Op::Make { .. }
+            | Op::Look { .. }
+            | Op::Request { .. }
+            | Op::Owned { .. } => continue,
         };
         told.push(Told { of, call: op.call_ns, ret: op.return_ns, revision });
     }

@@ -3,6 +3,7 @@
 use super::context::ClientContext;
 use super::session::{Broken, Session, Setup};
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
+use crate::drill::lint::{Lint, Place};
 use crate::drill::values::Rate;
 use crate::history::record::{Answer, ClientKind, Op, Outcome};
 use crate::ledger::{object_name, value_of};
@@ -37,6 +38,14 @@ impl ClientUnderTest for LedgerWriter {
             kind: ClientKind::LedgerWriter,
             talks_to: TalksTo::ApiServer,
             works: Works::Fixed(self.rate.interval()),
+        }
+    }
+
+    /// Ids count from 1, and every id that a second writer tried would be taken.
+    fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
+        if lint.drill.spec.clients[..at.index].iter().any(|client| client.key() == "ledgerWriter") {
+            let title = "a second `ledgerWriter` would write the ids of the first one";
+            lint.error(&at.key("name"), title, "give the first one a higher `rate`");
         }
     }
 

@@ -102,10 +102,7 @@ impl Session {
             next_seq: 0,
             told_at: MonoNs(0),
         };
-        let system = match planned.kind {
-            ClientKind::EtcdWatcher | ClientKind::EtcdTruth | ClientKind::LeaseKeeper => "etcd",
-            _ => "api",
-        };
+        let system = if planned.talks_to_etcd() { "etcd" } else { "api" };
         let opened = Record::Opened {
             client: planned.name.clone(),
             kind: planned.kind,

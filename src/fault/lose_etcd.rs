@@ -184,7 +184,7 @@ impl Fault for LoseEtcd {
         ops.extend(start(&api_servers));
         ops.extend(start(&controllers));
         ops.push(UndoOp::AwaitListEqualsEtcd);
-        Undo { injection: injection.id.clone(), on_lapse: OnLapse::Revert, ops, within_ns }
+        Undo { injection: injection.id.clone(), on_lapse: self.on_lapse(), ops, within_ns }
     }
 
     fn roll_forward(&self, injection: &Injection<'_>, within_ns: u64) -> Option<Undo> {

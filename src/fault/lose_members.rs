@@ -38,11 +38,11 @@ pub fn majority(members: usize) -> usize {
     members / 2 + 1
 }
 
-fn start_again(injection: &Injection<'_>, within_ns: u64) -> Undo {
+fn start_again(injection: &Injection<'_>, on_lapse: OnLapse, within_ns: u64) -> Undo {
     let starts = injection.targets.iter().cloned().map(|component| UndoOp::Start { component });
     let waits = injection.targets.iter().cloned().map(|component| UndoOp::AwaitReady { component });
     let ops = starts.chain(waits).chain([UndoOp::AwaitListEqualsEtcd]).collect();
-    Undo { injection: injection.id.clone(), on_lapse: OnLapse::Revert, ops, within_ns }
+    Undo { injection: injection.id.clone(), on_lapse, ops, within_ns }
 }
 
 async fn kill(
@@ -200,8 +200,12 @@ impl<T: MembersKilled> Fault for T {
         Some(StopMethod::Kill)
     }
 
+    fn others_go_on(&self) -> bool {
+        T::QUORUM_STAYS
+    }
+
     fn undo(&self, injection: &Injection<'_>, within_ns: u64) -> Undo {
-        start_again(injection, within_ns)
+        start_again(injection, self.on_lapse(), within_ns)
     }
 
     fn inject<'a>(

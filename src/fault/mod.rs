@@ -6,7 +6,7 @@ pub mod lose_etcd;
 pub mod lose_members;
 
 use crate::agent::api::ApiAccess;
-use crate::agent::undo::{InjectionId, Undo};
+use crate::agent::undo::{InjectionId, OnLapse, Undo};
 use crate::agent::view::{ClusterView, Look};
 use crate::component::capability::Capability;
 use crate::component::{ComponentControl, ComponentId, ControlError, Role, StopMethod};
@@ -103,6 +103,14 @@ pub trait Fault: Send + Sync {
     /// a cluster on which the fault would have no effect.
     fn before<'a>(&'a self, _: FaultContext<'a>, _: &'a [ComponentId]) -> Faulting<'a, Vec<Value>> {
         Box::pin(async { Ok(Vec::new()) })
+    }
+    /// What becomes of it when the runner dies, from arming on.
+    fn on_lapse(&self) -> OnLapse {
+        OnLapse::Revert
+    }
+    /// Whether clients that it does not hit go on being served.
+    fn others_go_on(&self) -> bool {
+        false
     }
     /// The inverse that holds from arming on, to be carried out within `within_ns`. Pure.
     fn undo(&self, injection: &Injection<'_>, within_ns: u64) -> Undo;

@@ -33,9 +33,7 @@ impl Windows {
         };
         let before = sum(&steps[..fault.unwrap_or(steps.len())]);
         let during = match (fault, ended) {
-            (Some(fault), Some(ended)) if matches!(steps[fault], Step::MemberLoss(_)) => {
-                sum(&steps[fault..ended])
-            }
+            (Some(begin), Some(ended)) if others_go_on(&steps[begin]) => sum(&steps[begin..ended]),
             _ => Duration::ZERO,
         };
         let after = match (fault, ended) {
@@ -64,4 +62,8 @@ impl Windows {
 fn due(window: Duration, every: Duration) -> u64 {
     let every = every.as_nanos().max(1);
     u64::try_from(window.as_nanos() / every).unwrap_or(u64::MAX)
+}
+
+fn others_go_on(step: &Step) -> bool {
+    step.kind().fault().is_some_and(|fault| fault.others_go_on())
 }

@@ -23,6 +23,7 @@ use crate::agent::undo::OnLapse;
 use crate::apf::level::wait_limit;
 use crate::apf::range::Outcomes;
 use crate::client::load_spec::Load;
+use crate::client::under_test::TalksTo;
 use crate::component::{ComponentId, HostId, Role};
 use crate::drill::flow::REQUEST_TIMEOUT;
 use crate::drill::spec::{
@@ -141,6 +142,16 @@ pub struct PlannedClient {
 }
 
 impl PlannedClient {
+    /// It is connected to etcd itself, not to an API server.
+    #[must_use]
+    pub fn talks_to_etcd(&self) -> bool {
+        match &self.spec {
+            Some(client) => client.kind().about().talks_to == TalksTo::Etcd,
+            // A probe that a plan adds.
+            None => self.kind == ClientKind::EtcdTruth,
+        }
+    }
+
     /// The drill's words, of a load without retries.
     #[must_use]
     pub fn load(&self) -> Option<&Load> {

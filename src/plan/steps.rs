@@ -1,7 +1,6 @@
 //! Steps with their targets, and what faults harm and how they end.
 
 use super::{PlannedComponent, PlannedFault, PlannedStep};
-use crate::agent::undo::OnLapse;
 use crate::component::{ComponentId, Role};
 use crate::drill::spec::{Drill, Step};
 use crate::fault::{Aim, Fault};
@@ -41,7 +40,7 @@ fn harm(
     PlannedFault {
         blast_radius: fault.blast_radius(&aim),
         closed_by,
-        on_lapse: OnLapse::Revert,
+        on_lapse: fault.on_lapse(),
         undo: fault.undo_in_words().to_owned(),
         undo_within_ns: UNDO_WITHIN_NS,
     }

@@ -2,7 +2,7 @@
 
 use crate::client::context::ClientContext;
 use crate::client::load::{self, LoadGate};
-use crate::client::under_test::{TalksTo, Works};
+use crate::client::under_test::Works;
 use crate::clock::Clock;
 use crate::component::network::{CLIENT_GROUP, Identity, OBSERVER_USER};
 use crate::dispatch::dispatcher::Journalist;
@@ -102,11 +102,7 @@ pub fn start(
 }
 
 fn identity(planned: &PlannedClient, cluster: &dyn Cluster) -> Result<Identity, ProviderError> {
-    let talks_to_etcd = match &planned.spec {
-        Some(client) => client.kind().about().talks_to == TalksTo::Etcd,
-        None => planned.kind == ClientKind::EtcdTruth,
-    };
-    if talks_to_etcd {
+    if planned.talks_to_etcd() {
         return cluster.etcd_identity();
     }
     let groups: &[&str] = if planned.identity == OBSERVER_USER { &[] } else { &[CLIENT_GROUP] };

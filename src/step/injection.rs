@@ -160,12 +160,12 @@ pub async fn point_of_no_return(ctx: &mut StepContext) -> Result<(), StepError> 
     Ok(())
 }
 
-/// Notes that a step has ended every open injection, and verifies that the disturbance is gone.
+/// Notes that a step has ended the injections whose end it is, and verifies that their disturbance is gone.
 ///
 /// # Errors
 /// When the disturbance is still seen.
 pub async fn ended_by(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(), StepError> {
-    for open in std::mem::take(&mut ctx.memory.open) {
+    for open in ctx.memory.take_open(|open| open.fault.closed_by(&planned.step)) {
         let ended = JournalEvent::Ended { injection: open.id.clone(), by_step: planned.index };
         ctx.journalist.record(ended).await?;
         verify_end(&open, ctx).await?;
@@ -178,10 +178,7 @@ pub async fn ended_by(planned: &PlannedStep, ctx: &mut StepContext) -> Result<()
 /// # Errors
 /// When the undo failed, or the disturbance is still seen.
 pub async fn end_by_undo(planned: &PlannedStep, kind: &str, ctx: &mut StepContext) -> Result<(), StepError> {
-    let (ending, open): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut ctx.memory.open).into_iter().partition(|open| open.fault.kind() == kind);
-    ctx.memory.open = open;
-    for open in ending {
+    for open in ctx.memory.take_open(|open| open.fault.kind() == kind) {
         let held = match ctx.cluster.agent(&Request::List).await? {
             Response::Injections { injections } => {
                 injections.into_iter().find(|h| h.run == ctx.run && h.injection == open.id)

@@ -76,6 +76,15 @@ pub struct Memory {
     pub lost_at_revision: u64,
 }
 
+impl Memory {
+    /// Takes the open injections that `are` meant; the others stay open.
+    pub fn take_open(&mut self, are: impl Fn(&OpenInjection) -> bool) -> Vec<OpenInjection> {
+        let (taken, left) = std::mem::take(&mut self.open).into_iter().partition(are);
+        self.open = left;
+        taken
+    }
+}
+
 /// A snapshot that was taken.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -174,4 +183,59 @@ pub async fn execute(planned: &PlannedStep, ctx: &mut StepContext) -> Result<(),
 #[must_use]
 pub fn injection_id(planned: &PlannedStep) -> InjectionId {
     InjectionId(format!("{}-{}", planned.index, planned.step.key()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drill::spec::{ApfLevel, LoseEtcd, RestoreSnapshot, Step};
+
+    /// A level that encloses a restore stays open: the restore is not its end.
+    #[test]
+    fn a_step_ends_only_the_injections_whose_end_it_is() {
+        let level: ApfLevel = serde_json::from_value(serde_json::json!({
+            "name": "jail", "shares": 0, "limitResponse": {"reject": {}}, "clients": ["tenant"]
+        }))
+        .unwrap();
+        let loss: LoseEtcd = serde_json::from_value(serde_json::json!({"members": "all"})).unwrap();
+        let restore: RestoreSnapshot = serde_json::from_value(serde_json::json!({"from": "backup"})).unwrap();
+        let open = |step: usize, injected: Step| OpenInjection {
+            id: InjectionId(format!("{step}-{}", injected.key())),
+            step,
+            fault: injected.kind().fault().unwrap(),
+            targets: Vec::new(),
+            within_ns: 1,
+            before: Vec::new(),
+        };
+        let both = vec![open(0, Step::ApfLevel(level)), open(1, Step::LoseEtcd(loss))];
+        let mut memory = Memory { open: both, ..Memory::default() };
+        let restore = Step::RestoreSnapshot(restore);
+        let ended = memory.take_open(|open| open.fault.closed_by(&restore));
+        assert_eq!(ended.iter().map(|o| o.id.0.as_str()).collect::<Vec<_>>(), ["1-loseEtcd"]);
+        assert_eq!(memory.open.iter().map(|o| o.id.0.as_str()).collect::<Vec<_>>(), ["0-apfLevel"]);
+    }
+
+    /// A fault says its own key, and so does the registry.
+    #[test]
+    fn every_fault_has_the_key_of_its_step() {
+        for (key, spec) in [
+            ("loseEtcd", serde_json::json!({"members": "all"})),
+            ("memberLoss", serde_json::json!({"member": "etcd-1"})),
+            ("quorumLoss", serde_json::json!({})),
+            (
+                "apfLevel",
+                serde_json::json!({"name": "j", "shares": 0, "limitResponse": {"reject": {}}, "clients": []}),
+            ),
+        ] {
+            let step: Step = serde_json::from_value(serde_json::json!({key: spec})).unwrap();
+            let fault = step.kind().fault().unwrap();
+            assert_eq!((step.key(), fault.kind()), (key, key));
+            let injection = fault.on_lapse();
+            assert_eq!(
+                injection,
+                crate::agent::undo::OnLapse::Revert,
+                "as its undo says until it is amended"
+            );
+        }
+    }
 }

@@ -38,7 +38,7 @@ pub(super) async fn execute(
     for component in restarted.keys() {
         control.stop(component, StopMethod::Kill).await?;
     }
-    take_keys(step, restarted.keys(), ctx).await?;
+    take_keys(planned, step, restarted.keys(), ctx).await?;
     let members = ctx.components(Role::Etcd);
     let highest = ctx.memory.lost_at_revision.max(ctx.journalist.observations.borrow().max_revision());
     let bump = step.bump_revision.amount(snapshot.contents.revision, highest).map_err(StepError::NotSeen)?;
@@ -126,6 +126,7 @@ fn components_to_restart(step: &RestoreSnapshot, ctx: &StepContext) -> BTreeMap<
 /// Gives the stopped API servers the configuration that the drill declares instead of their own,
 /// which is kept where the undo finds it.
 async fn take_keys(
+    planned: &PlannedStep,
     step: &RestoreSnapshot,
     stopped: impl Iterator<Item = &ComponentId>,
     ctx: &StepContext,
@@ -133,7 +134,8 @@ async fn take_keys(
     let Some(label) = step.encryption_key.slot() else { return Ok(()) };
     let control = ctx.cluster.control();
     let api_servers = ctx.components(Role::KubeApiserver);
-    let Some(loss) = ctx.memory.open.first() else { return Ok(()) };
+    let loss = ctx.memory.open.iter().find(|open| open.fault.closed_by(&planned.step));
+    let Some(loss) = loss else { return Ok(()) };
     let own = key_slot(&loss.injection(ctx));
     for server in stopped.filter(|c| api_servers.contains(c)) {
         control.move_data(server, &DataSlot::InUse, &own).await?;

@@ -67,6 +67,32 @@ fn checked_elsewhere(log: &ClientLog, before: &Shown, after: &Shown) -> bool {
     before.is_event && after.is_event || linearizable(before) && linearizable(after)
 }
 
+/// The revision of an object that was read says nothing about the store's.
+fn is_of_the_store(op: &Op) -> bool {
+    match op {
+        Op::Create { .. }
+        | Op::CasCreate { .. }
+        | Op::CasUpdate { .. }
+        | Op::EtcdRange { .. }
+        | Op::List { .. } => true,
+        Op::Get { .. }
+        | Op::Watch { .. }
+        | Op::WatchList { .. }
+        | Op::CreateSecret
+        | Op::GetSecret
+        | Op::ListSecrets
+        | Op::Ready
+        | Op::Lease { .. }
+        | Op::CasRead { .. }
+        | Op::EtcdLease { .. }
+        | Op::Elect { .. }
+        | Op::Make { .. }
+        | Op::Look { .. }
+        | Op::Request { .. }
+        | Op::Owned { .. } => false,
+    }
+}
+
 fn shown(log: &ClientLog) -> Vec<Shown> {
     let mut shown = Vec::new();
     // Initial events come with the revision of each object, in no order.
@@ -75,18 +101,7 @@ fn shown(log: &ClientLog) -> Vec<Shown> {
         match record {
             Record::Op(op) => {
                 let Outcome::Ok(answer) = &op.outcome else { continue };
-                // The revision of an object that was read says nothing about the store's.
-                let (
-                    Op::Create { .. }
-                    | Op::CasCreate { .. }
-                    | Op::CasUpdate { .. }
-                    | Op::EtcdRange { .. }
-                    | Op::List { .. },
-                    Some(revision),
-                ) = (&op.op, answer.revision)
-                else {
-                    continue;
-                };
+                let Some(revision) = answer.revision.filter(|_| is_of_the_store(&op.op)) else { continue };
                 let (call, ret) = (op.call_ns.0, op.return_ns.0);
                 shown.push(Shown { call, ret, revision, index, is_event: false });
             }

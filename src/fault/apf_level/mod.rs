@@ -18,7 +18,7 @@ pub(crate) use lint::shares_in_range;
 
 use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized};
 use crate::agent::api::ApiAccess;
-use crate::agent::undo::{OnLapse, Undo, UndoOp};
+use crate::agent::undo::{Undo, UndoOp};
 use crate::component::capability::Capability;
 use crate::component::{ComponentId, Role, StopMethod};
 use crate::guard::GuardToken;
@@ -321,7 +321,7 @@ impl Fault for ApfLevel {
             let path = self.level_path(injection.run);
             ops.push(UndoOp::PutObjectBack { servers, run, path, object: before.clone() });
         }
-        Undo { injection: injection.id.clone(), on_lapse: OnLapse::Revert, ops, within_ns }
+        Undo { injection: injection.id.clone(), on_lapse: self.on_lapse(), ops, within_ns }
     }
 
     fn before<'a>(
