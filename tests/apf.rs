@@ -337,6 +337,7 @@ fn an_open_watch_that_misses_a_write_or_is_opened_again_does_not_go_on() {
     }
     let (verdict, reason) = verdict_of(&ended, "open-watch-goes-on");
     assert_eq!(verdict, Verdict::Fail, "{reason}");
+    assert!(reason.ends_with("the watch was ended or opened 1 times"), "{reason}");
 
     let mut silent = good;
     silent.histories.get_mut("orders").unwrap().truncate(10);
