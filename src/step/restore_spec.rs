@@ -14,7 +14,6 @@ use crate::drill::values::Span;
 use crate::plan::{PlannedComponent, PlannedStep};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// Restores every lost etcd member from a snapshot with the `etcdutl` of the
 /// etcd that will run, starts it, and restarts what is asked for.
@@ -78,12 +77,6 @@ impl StepKind for RestoreSnapshot {
 
     fn is_about_etcd(&self) -> bool {
         true
-    }
-
-    /// Members, and then the API servers that are restarted.
-    fn lasts_at_most(&self) -> Duration {
-        let waits = if self.restart.api_servers == Which::None { 1 } else { 2 };
-        self.ready_within.0.saturating_mul(waits)
     }
 
     /// etcd, and what the procedure restarts.
