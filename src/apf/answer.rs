@@ -119,4 +119,17 @@ mod tests {
         assert!(!class(401, false, "application/json", "").was_executed());
         assert!(!class(429, true, "text/plain", "Too many requests, please try again later.").was_executed());
     }
+
+    /// Text that quotes a Status is no Status, and a Status without its content type is none either.
+    #[test]
+    fn only_json_that_says_so_is_a_status() {
+        let quoted = r#"Too many requests, please try again later. {"kind":"Status"}"#;
+        assert_eq!(class(429, true, "text/plain; charset=utf-8", quoted), Class::FlowControl);
+        let no_type = Answer { status: 429, has_level: true, content_type: None, body: quoted.as_bytes() };
+        assert_eq!(classify(no_type), Class::FlowControl);
+        assert_eq!(
+            class(429, true, "application/json", "Too many requests, please try again later."),
+            Class::FlowControl
+        );
+    }
 }

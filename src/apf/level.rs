@@ -359,4 +359,21 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn a_deadline_counts_only_below_the_servers_timeout() {
+        let seconds = Duration::from_secs;
+        assert_eq!(wait_limit(Some(seconds(8)), seconds(60)), seconds(2));
+        assert_eq!(wait_limit(Some(seconds(60)), seconds(60)), seconds(15));
+        assert_eq!(wait_limit(Some(seconds(59)), seconds(60)), Duration::from_millis(14_750));
+        assert_eq!(wait_limit(None, seconds(600)), seconds(60), "a minute at most");
+    }
+
+    #[test]
+    fn each_request_that_waits_counts_once() {
+        let two =
+            [Arrival { at: 0, wait_limit: 9, service: 1 }, Arrival { at: 1, wait_limit: 9, service: 1 }];
+        let fates = [Fate::TimeOut { at: 9 }, Fate::Executed { at: 5 }];
+        assert_eq!(waiting(&two, &fates), [(0, 1), (1, 2), (5, 1), (9, 0)]);
+    }
 }

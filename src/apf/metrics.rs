@@ -355,4 +355,42 @@ process_start_time_seconds 1.79595e+09
         assert_eq!(after.since(&before), None);
         assert_eq!(before.since(&before).map(|d| d.dispatched), Some(0));
     }
+
+    fn counted(rejected: &[(&str, u64)], dispatched: u64, in_queue: u64) -> SchemaMetrics {
+        let rejected: BTreeMap<String, u64> =
+            rejected.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect();
+        let waited = |reason: &str| rejected.get(reason).copied().unwrap_or_default();
+        let timed_out = waited("time-out") + waited("cancelled");
+        SchemaMetrics {
+            dispatched,
+            in_queue,
+            executing: 0,
+            waits_execute_true: dispatched + timed_out,
+            waits_execute_false: rejected.values().sum::<u64>() - timed_out,
+            rejected,
+        }
+    }
+
+    fn broken(counted: &SchemaMetrics, recorded: Recorded) -> Vec<&'static str> {
+        differences(counted, recorded).iter().map(|d| d.identity).collect()
+    }
+
+    /// What still waits has arrived, and a wait that the client gave up is one that ended.
+    #[test]
+    fn requests_in_the_queue_have_arrived_and_cancelled_ones_have_timed_out() {
+        let recorded =
+            Recorded { executed: 5, refused: 4, queue_full: 1, timed_out: 3, ..Recorded::default() };
+        let all = counted(&[("queue-full", 1), ("time-out", 2), ("cancelled", 1)], 5, 0);
+        assert_eq!(broken(&all, recorded), Vec::<&str>::new());
+        let waiting = counted(&[("queue-full", 1), ("time-out", 2), ("cancelled", 1)], 5, 2);
+        assert_eq!(broken(&waiting, recorded), ["arrivals = requests that clients recorded"]);
+        let answered_none = Recorded { unanswered: 2, ..recorded };
+        assert_eq!(broken(&waiting, answered_none), Vec::<&str>::new());
+        // Refused, but after what time nobody knows: it may be of any kind.
+        let untold = Recorded { queue_full: 0, timed_out: 2, ..recorded };
+        assert_eq!(broken(&all, untold), Vec::<&str>::new());
+        let both = Recorded { unanswered: 1, ..untold };
+        let more = counted(&[("queue-full", 3), ("time-out", 2), ("cancelled", 0)], 5, 0);
+        assert_eq!(broken(&more, both), Vec::<&str>::new());
+    }
 }

@@ -326,4 +326,32 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn outcomes_contain_others_only_where_each_count_does() {
+        let of = |ok: (u64, u64), full: (u64, u64)| Outcomes {
+            ok: Range { low: ok.0, high: ok.1 },
+            queue_full: Range { low: full.0, high: full.1 },
+            ..Outcomes::NONE
+        };
+        let wide = of((1, 5), (10, 20));
+        assert!(wide.contain(&of((1, 5), (10, 20))) && wide.contain(&of((2, 3), (15, 15))));
+        for outside in [of((0, 3), (15, 15)), of((2, 6), (15, 15)), of((2, 3), (9, 15)), of((2, 3), (15, 21))]
+        {
+            assert!(!wide.contain(&outside), "{outside:?}");
+        }
+    }
+
+    /// 10 wait, 4 seats come back: 4 are executed surely, the other 6 may have to wait for them and be refused.
+    #[test]
+    fn fewer_seats_than_wait_leave_the_rest_open() {
+        let due = vec![0; 10];
+        let restored = Restored { at: 1_000 * MS, seats: 4 };
+        let seen = zero_queue(10, 15_000 * MS, &due, Some(restored), Slack::default());
+        assert_eq!((seen.ok, seen.time_out), (Range { low: 4, high: 10 }, Range { low: 0, high: 6 }));
+        assert_eq!(seen.queue_full, Range { low: 0, high: 6 });
+        let enough =
+            zero_queue(10, 15_000 * MS, &due, Some(Restored { seats: 10, ..restored }), Slack::default());
+        assert_eq!((enough.ok, enough.time_out), (Range::exactly(10), Range::exactly(0)));
+    }
 }

@@ -146,4 +146,18 @@ mod tests {
             }
         }
     }
+
+    /// By hand: of 245 nominal seats 90 % are 220.5, which rounds up to 221; 50 % of 245 are 122.5, so 123.
+    #[test]
+    fn lending_and_borrowing_are_percentages_of_nominal_seats_rounded_half_up() {
+        let mut levels = bootstrap();
+        let low = Shares { nominal: 100, lendable_percent: 90, borrowing_percent: Some(50) };
+        levels.insert("workload-low", low);
+        let of =
+            |levels: &BTreeMap<&'static str, Shares>| limits(DEFAULT_SERVER_SEATS, levels)["workload-low"];
+        assert_eq!(of(&levels), SeatLimits { nominal: 245, lower: 24, upper: 368 });
+        levels.insert("workload-low", Shares { lendable_percent: 200, ..low });
+        assert_eq!(of(&levels).lower, 0, "nobody lends more than it has");
+        assert_eq!(limits(600, &BTreeMap::from([("alone", shares(0))]))["alone"].nominal, 0);
+    }
 }

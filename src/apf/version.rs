@@ -52,4 +52,10 @@ mod tests {
         assert_eq!(reject_leaks("v1.37.2"), Some(true));
         assert_eq!(reject_leaks("v1.38.0"), None);
     }
+
+    #[test]
+    fn the_leak_begins_with_levels_of_no_shares() {
+        assert_eq!(reject_leaks("v1.28.0"), None);
+        assert_eq!(reject_leaks("v1.29.0"), Some(true));
+    }
 }

@@ -397,4 +397,49 @@ mod tests {
             }
         }
     }
+
+    /// An undo that is armed for one injection says nothing for another, nor does one that was settled.
+    #[test]
+    fn the_undo_of_another_injection_is_no_armed_undo() {
+        let entries = samples::entries();
+        let armed = position(&entries, |e| matches!(e, JournalEvent::UndoArmed { .. }));
+        let injecting = position(&entries, |e| matches!(e, JournalEvent::Injecting { .. }));
+        let mut other = entries[..=injecting].to_vec();
+        if let JournalEvent::Injecting { injection, .. } = &mut other[injecting].event {
+            *injection = InjectionId("9-other".to_owned());
+        }
+        let summary = RunSummary::of(&other);
+        assert_eq!(summary.violations.len(), 1, "{:?}", summary.violations);
+        assert_eq!(summary.injections.len(), 2);
+        let mut twice = entries[..=injecting].to_vec();
+        let JournalEvent::UndoArmed { undo, .. } = &entries[armed].event else { unreachable!() };
+        let injection = undo.injection.clone();
+        let settled = JournalEvent::Discharged { injection, reason: "ended".to_owned() };
+        twice.insert(injecting, Entry { event: settled, ..entries[armed].clone() });
+        assert_eq!(RunSummary::of(&twice).violations.len(), 1, "it was settled before");
+    }
+
+    #[test]
+    fn a_step_that_ended_or_failed_is_the_one_that_began() {
+        let entry = |event| Entry { event, ..samples::entries()[0].clone() };
+        let begun = entry(JournalEvent::StepStarted { step: 2, kind: "hold".to_owned() });
+        let of = |event| RunSummary::of(&[begun.clone(), entry(event)]).step.unwrap();
+        assert!(of(JournalEvent::StepFinished { step: 2 }).finished);
+        assert!(!of(JournalEvent::StepFinished { step: 1 }).finished);
+        let failed = of(JournalEvent::StepFailed { step: 2, reason: "why".to_owned() });
+        assert_eq!(failed.failed.as_deref(), Some("why"));
+    }
+
+    #[test]
+    fn only_who_takes_over_may_write_after_the_end() {
+        let mut entries = samples::entries();
+        let phase = Entry { event: JournalEvent::Phase { phase: Phase::Cleanup }, ..entries[0].clone() };
+        let adopted = JournalEvent::RunAdopted { by: "recover".to_owned(), torn_bytes: 0 };
+        let adopted = Entry { event: adopted, ..entries[0].clone() };
+        entries.push(phase.clone());
+        assert_eq!(RunSummary::of(&entries).violations.len(), 1);
+        entries.pop();
+        entries.extend([adopted, phase]);
+        assert_eq!(RunSummary::of(&entries).violations, Vec::<String>::new());
+    }
 }
