@@ -2,7 +2,7 @@
 //!
 //! `ci/samples.sh` makes them anew from real runs. `QUAKEPROOF_BLESS=1 cargo test --test samples` only judges
 //! the same evidence again and writes its reports, which is enough while the judge's version stays.
-//! When that goes up, the bundles move to `tests/data/bundles/<judge>/` and are still verified here.
+//! When that goes up, the bundles move to `tests/data/bundles/<judge>.tar.gz` and are still verified here.
 
 use assert_cmd::Command;
 use quakeproof::evidence::layout::RunDir;
@@ -104,12 +104,16 @@ fn the_sample_that_was_interrupted_is_inconclusive_and_valid() {
 /// Bundles that older judges judged: as whole as ever, whatever this judge thinks of them.
 #[test]
 fn bundles_of_older_judges_stay_valid() {
-    let bundles = root().join("tests/data/bundles");
-    let below = |dir: &Path| {
-        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect::<Vec<_>>()
+    let below = |dir: &Path| -> Vec<PathBuf> {
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()
     };
-    let kept: Vec<PathBuf> = below(&bundles).iter().flat_map(|judge| below(judge)).collect();
+    let unpacked = tempfile::tempdir().unwrap();
+    for file in below(&root().join("tests/data/bundles")) {
+        let judge = unpacked.path().join(file.file_name().unwrap());
+        let unzipped = flate2::read::GzDecoder::new(fs::File::open(&file).unwrap());
+        tar::Archive::new(unzipped).unpack(judge).unwrap();
+    }
+    let kept: Vec<PathBuf> = below(unpacked.path()).iter().flat_map(|judge| below(judge)).collect();
     assert!(kept.len() >= 3, "those of judge 2 at least: {kept:?}");
     for bundle in kept {
         let verified = verify(&bundle, &judge(), Some(&key())).unwrap();
