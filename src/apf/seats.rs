@@ -159,5 +159,6 @@ mod tests {
         levels.insert("workload-low", Shares { lendable_percent: 200, ..low });
         assert_eq!(of(&levels).lower, 0, "nobody lends more than it has");
         assert_eq!(limits(600, &BTreeMap::from([("alone", shares(0))]))["alone"].nominal, 0);
+        assert_eq!((percent(7, 7), percent(10, 5)), (0, 1), "49 and 50 hundredths");
     }
 }
