@@ -11,6 +11,13 @@ QUAKEPROOF_STATE="$(mktemp -d)"
 export QUAKEPROOF_STATE
 trap 'rm -rf "$QUAKEPROOF_STATE"' EXIT
 
+# Logs name the binaries that were run; whose cache they came from is of no use to anybody who reads them.
+mkdir "$QUAKEPROOF_STATE/toolchain"
+"$exe" toolchain list --json |
+  jq -r '.releases[] | select(.directory) | "\(.product)-\(.version) \(.directory)"' |
+  while read -r name directory; do ln -s "$directory" "$QUAKEPROOF_STATE/toolchain/$name"; done
+export QUAKEPROOF_BIN_DIR="$QUAKEPROOF_STATE/toolchain"
+
 run() { # verdict, exit code, arguments…
   local verdict="$1" expected="$2" code=0
   shift 2

@@ -101,7 +101,7 @@ fn is_undecided(item: &Item, end: Option<MonoNs>) -> bool {
 pub fn predictions(judge: &Judge, facts: &EtcdRestoreFacts) -> Vec<PredictionOutcome> {
     let plan = &judge.input.plan;
     let row = |p: &crate::plan::ConsumerPrediction| {
-        let seen = judge.logs.iter().find(|log| log.name() == p.client).map_or_else(
+        let seen = judge.log(&p.client).map_or_else(
             || Err("it left no history".to_owned()),
             |log| answer(judge, log, p.question, facts),
         );

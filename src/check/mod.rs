@@ -155,6 +155,12 @@ impl<'a> Judge<'a> {
         &self.timeline.boundaries
     }
 
+    /// The history of a client, if it left one.
+    #[must_use]
+    pub fn log(&self, client: &str) -> Option<&ClientLog<'a>> {
+        self.logs.iter().find(|log| log.name() == client)
+    }
+
     /// A finding that says nothing yet.
     #[must_use]
     pub fn finding(&self, planned: &PlannedObjective) -> Finding {
@@ -186,9 +192,29 @@ impl Finding {
     /// Where evidence is missing, what looks met is not proven to be.
     fn cannot_pass_if(&mut self, missing: Option<String>) {
         if let (Verdict::Pass, Some(missing)) = (self.verdict, missing) {
-            self.verdict = Verdict::Inconclusive;
-            self.reason = format!("{}; but {missing}", self.reason);
+            self.doubt(&missing);
         }
+    }
+
+    fn doubt(&mut self, why: &str) {
+        self.verdict = Verdict::Inconclusive;
+        self.reason = format!("{}; but {why}", self.reason);
+    }
+
+    /// What was seen is no proof, and why.
+    fn unsure(mut self, why: &str) -> Self {
+        self.doubt(why);
+        self
+    }
+
+    /// Judges an exact count, of which `most` are allowed, unless there is a reason why it may be another one.
+    fn counted(mut self, count: u64, most: u64, unsure: Option<String>) -> Self {
+        if let Some(why) = unsure {
+            return self.unsure(&why);
+        }
+        (self.observed, self.lower, self.upper) = (Some(count), Some(count), Some(count));
+        self.verdict = if count <= most { Verdict::Pass } else { Verdict::Fail };
+        self
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::Judge;
 use crate::clock::MonoNs;
-use crate::history::record::{Event, Op, Outcome};
+use crate::history::record::{Event, EventRecord, Op, Outcome, RevisionOf};
 use crate::timeline::Restored;
 use crate::timeline::clients::ClientLog;
 use crate::timeline::truth::{Side, side};
@@ -67,67 +67,62 @@ fn steps_back(mut told: Vec<Told>) -> u64 {
 }
 
 fn told(log: &ClientLog) -> Vec<Told> {
-    let mut told = Vec::new();
-    for (_, op) in log.ops() {
-        let Outcome::Ok(answer) = &op.outcome else { continue };
-        let Some(revision) = answer.revision else { continue };
-        let of = match &op.op {
-            // Pages of one list share its revision, so the first one speaks for all.
-            Op::List { page: 0, .. } | Op::EtcdRange { revision: None } | Op::Create { .. } => Of::Store,
-            Op::CasCreate { object, .. } | Op::CasUpdate { object, .. } | Op::CasRead { object } => {
-                Of::Object(*object)
+    let answers = log.ops().filter_map(|(_, op)| {
+        let Outcome::Ok(answer) = &op.outcome else { return None };
+        let revision = answer.revision?;
+        let of = match op.op.revision_of() {
+            // Pages of one list share its revision, so the first one speaks for all; so do ranges at a named one.
+            RevisionOf::Store
+                if matches!(op.op, Op::List { page: 1.., .. } | Op::EtcdRange { revision: Some(_) }) =>
+            {
+                return None;
             }
-            Op::Lease { name } => Of::Named(name.clone()),
-            // Ledger objects never change: their revisions say nothing about time.
-            Op::Get { .. }
-            // Nor do those of other objects, each made once, of streams, and of what has none.
-            | Op::List { .. }
-            | Op::EtcdRange { .. }
-            | Op::Watch { .. }
-            | Op::WatchList { .. }
-            | Op::CreateSecret
-            | Op::GetSecret
-            | Op::ListSecrets
-            | Op::Ready
-            | Op::EtcdLease { .. }
-            | Op::Elect { .. }
-            | Op::Make { .. }
-            | Op::Look { .. }
-            | Op::Request { .. }
-            | Op::Owned { .. } => continue,
+            RevisionOf::Store => Of::Store,
+            RevisionOf::Write(object) | RevisionOf::Object(object) => Of::Object(object),
+            RevisionOf::Named(name) => Of::Named(name.to_owned()),
+            RevisionOf::Nothing => return None,
         };
-        told.push(Told { of, call: op.call_ns, ret: op.return_ns, revision });
-    }
+        Some(Told { of, call: op.call_ns, ret: op.return_ns, revision })
+    });
+    let events = delivered(log).map(|(_, event, revision)| Told {
+        of: Of::Store,
+        call: event.at_ns,
+        ret: event.at_ns,
+        revision,
+    });
+    answers.chain(events).collect()
+}
+
+/// Events that tell a revision of the store, with their index in the log and that revision. Those that a stream
+/// begins with come with the revision of each object, in no order, and are left out.
+pub fn delivered<'a>(log: &ClientLog<'a>) -> impl Iterator<Item = (usize, &'a EventRecord, u64)> + use<'a> {
     let mut initial = initial_streams(log);
-    for (_, event) in log.events() {
-        let revision = match &event.event {
-            // Initial events come with the revision of each object, in no order.
+    log.events().filter_map(move |(index, event)| {
+        let revision = match event.event {
             Event::Put { .. } | Event::Delete { .. } | Event::Other { .. }
                 if initial.contains(&event.stream) =>
             {
-                continue;
+                return None;
             }
             Event::Put { revision, .. } | Event::Delete { revision, .. } | Event::Other { revision } => {
-                *revision
+                revision
             }
             Event::Bookmark { revision, .. } => {
                 initial.remove(&event.stream);
-                *revision
+                revision
             }
             Event::Store { .. }
             | Event::Error { .. }
             | Event::Ended { .. }
             | Event::Leading { .. }
-            | Event::LeadingEnded { .. } => continue,
+            | Event::LeadingEnded { .. } => return None,
         };
-        told.push(Told { of: Of::Store, call: event.at_ns, ret: event.at_ns, revision });
-    }
-    told
+        Some((index, event, revision))
+    })
 }
 
 /// Streams that begin with the state as it is, whose events come in no order until a bookmark ends it.
-#[must_use]
-pub fn initial_streams(log: &ClientLog) -> BTreeSet<u64> {
+fn initial_streams(log: &ClientLog) -> BTreeSet<u64> {
     log.ops()
         .filter_map(|(_, op)| match op.op {
             Op::WatchList { stream } => Some(stream),

@@ -5,7 +5,7 @@ use super::figures::{human, judge_limit};
 use super::{Finding, FindingMark, Judge, Verdict};
 use crate::check::objective::{Foreseen, ObjectiveKind};
 use crate::drill::lint::{Lint, Place, WAIT, WRITER};
-use crate::drill::spec::{Client, Step};
+use crate::drill::spec::Step;
 use crate::drill::values::Span;
 use crate::history::record::ClientKind;
 use crate::plan::{PlannedObjective, predict};
@@ -80,9 +80,9 @@ impl ObjectiveKind for Rto {
             }
             RtoFrom::Fault | RtoFrom::RestoreCommand => {}
         }
-        if let Some((kind, help)) = self.to.missing_client(lint) {
-            let title = format!("no client measures where this time ends: that takes a `{kind}`");
-            lint.error(&at.key("to"), title, help);
+        if let Some(client) = self.to.measured_by() {
+            let title = format!("no client measures where this time ends: that takes a `{}`", client.0);
+            lint.needs_kind(&at.key("to"), title, client);
         }
     }
 
@@ -100,44 +100,18 @@ impl ObjectiveKind for Rto {
 }
 
 impl RtoTo {
-    /// The kind of client that measures it and that the drill has not, and how to add one.
-    fn missing_client(self, lint: &Lint<'_>) -> Option<(&'static str, &'static str)> {
-        let (has, kind, help): (fn(&Client) -> bool, _, _) = match self {
-            // Measured by probes that every plan adds.
-            RtoTo::EtcdServing | RtoTo::ApiReady => return None,
-            RtoTo::FirstGoodWrite => (|c| matches!(c, Client::LedgerWriter(_)), "ledgerWriter", WRITER),
-            RtoTo::FirstGoodGet => (
-                |c| matches!(c, Client::GetReader(_)),
-                "getReader",
-                "add a client, as `- getReader: {name: reader, every: 50ms}`",
-            ),
-            RtoTo::FirstTrueList => (
-                |c| matches!(c, Client::ListReader(_)),
-                "listReader",
-                "add a client, as `- listReader: {name: lister, every: 200ms}`",
-            ),
-            RtoTo::SecretsReadable => (
-                |c| matches!(c, Client::SecretReader(_)),
-                "secretReader",
-                "add a client, as `- secretReader: {name: secrets, every: 500ms}`",
-            ),
-            RtoTo::ControllersAct => (
-                |c| matches!(c, Client::Deployer(_)),
-                "deployer",
-                "add a client, as `- deployer: {name: deployer}`",
-            ),
-            RtoTo::SchedulerActs => (
-                |c| matches!(c, Client::PodCreator(_)),
-                "podCreator",
-                "add a client, as `- podCreator: {name: pods}`",
-            ),
-            RtoTo::EventsWritten => (
-                |c| matches!(c, Client::EventWriter(_)),
-                "eventWriter",
-                "add a client, as `- eventWriter: {name: events}`",
-            ),
-        };
-        (!lint.has(has)).then_some((kind, help))
+    /// The kind of client that measures it, and one of it; `None`: probes do that every plan adds.
+    fn measured_by(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            RtoTo::EtcdServing | RtoTo::ApiReady => None,
+            RtoTo::FirstGoodWrite => Some(WRITER),
+            RtoTo::FirstGoodGet => Some(("getReader", "{name: reader, every: 50ms}")),
+            RtoTo::FirstTrueList => Some(("listReader", "{name: lister, every: 200ms}")),
+            RtoTo::SecretsReadable => Some(("secretReader", "{name: secrets, every: 500ms}")),
+            RtoTo::ControllersAct => Some(("deployer", "{name: deployer}")),
+            RtoTo::SchedulerActs => Some(("podCreator", "{name: pods}")),
+            RtoTo::EventsWritten => Some(("eventWriter", "{name: events}")),
+        }
     }
 }
 
@@ -227,8 +201,7 @@ fn check(judge: &Judge, planned: &PlannedObjective, rto: &Rto) -> Finding {
     if finding.verdict == Verdict::Fail
         && let Some(reason) = no_baseline(&judge.logs, judge.boundaries(), rests_on)
     {
-        finding.verdict = Verdict::Inconclusive;
-        finding.reason = format!("{}; but {reason}", finding.reason);
+        return finding.unsure(&reason);
     }
     finding
 }

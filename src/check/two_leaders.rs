@@ -98,8 +98,7 @@ fn check(judge: &Judge, planned: &PlannedObjective) -> Finding {
     let leases = elections.keys().copied().collect::<Vec<_>>().join(", ");
     finding.reason = format!("no two candidates of {leases} believed at the same time that they led");
     if let Some(missing) = missing {
-        finding.reason = format!("{}; but {missing}", finding.reason);
-        return finding;
+        return finding.unsure(&missing);
     }
     (finding.observed, finding.upper, finding.verdict) = (Some(0), Some(0), Verdict::Pass);
     finding

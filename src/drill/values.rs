@@ -7,6 +7,25 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+/// In a file such a value stands as its text.
+macro_rules! as_text {
+    ($($value:ty),+) => {$(
+        impl Serialize for $value {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $value {
+            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                String::deserialize(d)?.parse().map_err(de::Error::custom)
+            }
+        }
+    )+};
+}
+
+as_text!(Span, Rate, Percent);
+
 /// A duration with its unit, as `90s`, `1m 30s` or `250ms`. A bare number is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub Duration);
@@ -48,19 +67,6 @@ impl FromStr for Span {
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", humantime::format_duration(self.0))
-    }
-}
-
-impl Serialize for Span {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(d)?;
-        text.parse().map_err(de::Error::custom)
     }
 }
 
@@ -111,19 +117,6 @@ impl FromStr for Rate {
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/s", self.0)
-    }
-}
-
-impl Serialize for Rate {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Rate {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(d)?;
-        text.parse().map_err(de::Error::custom)
     }
 }
 
@@ -185,19 +178,6 @@ impl fmt::Display for Percent {
             "" => write!(f, "{whole}%"),
             part => write!(f, "{whole}.{part}%"),
         }
-    }
-}
-
-impl Serialize for Percent {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Percent {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(d)?;
-        text.parse().map_err(de::Error::custom)
     }
 }
 

@@ -20,7 +20,7 @@ use crate::component::{ComponentId, ComponentState, DataSlot, Role, StopMethod};
 use crate::drill::lint::{Lint, Place, SoFar};
 use crate::drill::spec::Step;
 use crate::guard::GuardToken;
-use crate::plan::PlannedComponent;
+use crate::plan::{PlannedComponent, of_role};
 use crate::step::kind::StepKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -121,7 +121,7 @@ impl Fault for LoseEtcd {
 
     fn targets(&self, components: &[PlannedComponent]) -> Vec<ComponentId> {
         let Members::All = self.members;
-        components.iter().filter(|c| c.role == Role::Etcd).map(|c| c.component.clone()).collect()
+        of_role(components, Role::Etcd)
     }
 
     fn blast_radius(&self, aim: &Aim<'_>) -> String {

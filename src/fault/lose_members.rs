@@ -11,7 +11,7 @@ use crate::component::{ComponentId, ComponentState, Role, StopMethod};
 use crate::drill::lint::{Lint, Place, SoFar};
 use crate::drill::suggest;
 use crate::guard::GuardToken;
-use crate::plan::PlannedComponent;
+use crate::plan::{PlannedComponent, of_role};
 use crate::step::kind::StepKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -179,8 +179,7 @@ impl<T: MembersKilled> Fault for T {
     }
 
     fn targets(&self, components: &[PlannedComponent]) -> Vec<ComponentId> {
-        let members = components.iter().filter(|c| c.role == Role::Etcd);
-        self.of(members.map(|c| c.component.clone()).collect())
+        self.of(of_role(components, Role::Etcd))
     }
 
     fn blast_radius(&self, aim: &Aim<'_>) -> String {

@@ -12,7 +12,7 @@ use crate::component::capability::Capability;
 use crate::component::{ComponentControl, ComponentId, ControlError, Role, StopMethod};
 use crate::drill::spec::Step;
 use crate::guard::GuardToken;
-use crate::plan::PlannedComponent;
+use crate::plan::{PlannedComponent, of_role};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -39,8 +39,7 @@ pub struct Injection<'a> {
 impl Injection<'_> {
     /// Components of a role, in start order.
     fn with_role(&self, role: Role) -> Vec<ComponentId> {
-        let of_role = self.components.iter().filter(|c| c.role == role);
-        of_role.map(|c| c.component.clone()).collect()
+        of_role(self.components, role)
     }
 }
 

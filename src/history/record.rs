@@ -351,6 +351,47 @@ pub enum Op {
     },
 }
 
+/// What the revision in an answer is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RevisionOf<'a> {
+    /// The store as it then was: of a list, an etcd header, or a write that was acknowledged.
+    Store,
+    /// The same, and one of the object's own sequence: a compare-and-swap write of the client's numbered object.
+    Write(u64),
+    /// An object that was read, a number of the client: the store's may be any that is higher.
+    Object(u64),
+    /// A named object that was read.
+    Named(&'a str),
+    /// An object that never changes, a stream, or nothing that has a revision: it says nothing about time.
+    Nothing,
+}
+
+impl Op {
+    /// What the revision in its answer is of.
+    #[must_use]
+    pub fn revision_of(&self) -> RevisionOf<'_> {
+        match self {
+            Op::Create { .. } | Op::List { .. } | Op::EtcdRange { .. } => RevisionOf::Store,
+            Op::CasCreate { object, .. } | Op::CasUpdate { object, .. } => RevisionOf::Write(*object),
+            Op::CasRead { object } => RevisionOf::Object(*object),
+            Op::Lease { name } => RevisionOf::Named(name),
+            Op::Get { .. }
+            | Op::Watch { .. }
+            | Op::WatchList { .. }
+            | Op::CreateSecret
+            | Op::GetSecret
+            | Op::ListSecrets
+            | Op::Ready
+            | Op::EtcdLease { .. }
+            | Op::Elect { .. }
+            | Op::Make { .. }
+            | Op::Look { .. }
+            | Op::Request { .. }
+            | Op::Owned { .. } => RevisionOf::Nothing,
+        }
+    }
+}
+
 /// What came of an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]

@@ -5,7 +5,7 @@
 //! (see [`crate::chained::chain`]) and the previous hash stands in the line, so a reader sees where a chain breaks.
 
 use crate::agent::undo::{InjectionId, OnLapse, Undo};
-use crate::clock::{BootId, MonoNs, WallTime};
+use crate::clock::{BootId, MonoNs, Stamp, WallTime};
 use crate::component::{ComponentId, StopMethod};
 use crate::plan::Binding;
 use schemars::JsonSchema;
@@ -35,6 +35,14 @@ pub struct Entry {
     pub boot: BootId,
     /// What happened.
     pub event: JournalEvent,
+}
+
+impl Entry {
+    /// When it was written.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        Stamp { at: self.at.clone(), mono_ns: self.mono_ns, boot: self.boot.clone() }
+    }
 }
 
 /// What happened to the run.

@@ -164,7 +164,7 @@ impl RunSummary {
     }
 
     fn take(&mut self, entry: &Entry) {
-        let now = Stamp { at: entry.at.clone(), mono_ns: entry.mono_ns, boot: entry.boot.clone() };
+        let now = entry.stamp();
         if self.closed.is_some()
             && !matches!(entry.event, JournalEvent::RunAdopted { .. })
             && self.adopted_by.is_empty()

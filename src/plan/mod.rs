@@ -18,6 +18,7 @@ mod steps;
 pub mod versions;
 
 pub use expand::components;
+pub use steps::of_role;
 
 use crate::agent::undo::OnLapse;
 use crate::apf::level::wait_limit;

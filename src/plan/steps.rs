@@ -23,8 +23,9 @@ pub(super) fn resolve(drill: &Drill, components: &[PlannedComponent]) -> Vec<Pla
     steps.iter().enumerate().map(planned).collect()
 }
 
-/// Names of the components of one role, in order.
-pub(super) fn of_role(components: &[PlannedComponent], role: Role) -> Vec<ComponentId> {
+/// Names of the components of one role, in plan order.
+#[must_use]
+pub fn of_role(components: &[PlannedComponent], role: Role) -> Vec<ComponentId> {
     components.iter().filter(|c| c.role == role).map(|c| c.component.clone()).collect()
 }
 

@@ -5,7 +5,7 @@ use super::kind::{StepDone, StepKind};
 use super::load::identity;
 use super::{StepContext, StepError};
 use crate::agent::api::ApiAccess;
-use crate::component::Role;
+use crate::component::{ComponentId, Role};
 use crate::drill::lint::{Lint, Place, SoFar};
 use crate::drill::spec::Step;
 use crate::drill::suggest;
@@ -93,7 +93,7 @@ fn level_of<'a>(name: &str, ctx: &'a StepContext) -> Result<&'a ApfLevel, StepEr
 
 async fn change(
     api: &dyn ApiAccess,
-    server: &crate::component::ComponentId,
+    server: &ComponentId,
     name: &str,
     shares: u32,
     known: Option<&str>,

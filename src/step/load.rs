@@ -73,7 +73,9 @@ impl StepKind for RunLoad {
             lint.error(&path, "no load is named", "name `load` clients, as `[jailed]`");
         }
         let begun = |client: &Client| client.kind().about().works == Works::ByStep;
-        lint.needs_loads(&path, &self.clients, begun);
+        for name in &self.clients {
+            lint.needs_load_of(&path, name, begun);
+        }
         self.in_time(lint, at);
     }
 

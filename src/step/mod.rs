@@ -25,7 +25,7 @@ use crate::dispatch::interrupt::Interrupt;
 use crate::guard::GuardToken;
 use crate::journal::JournalError;
 use crate::journal::entry::{Fact, JournalEvent};
-use crate::plan::{Plan, PlannedStep};
+use crate::plan::{Plan, PlannedStep, of_role};
 use crate::provider::Cluster;
 use crate::provider::live_api::LiveApi;
 use crate::step::injection::OpenInjection;
@@ -152,7 +152,7 @@ impl StepContext {
     /// Components of one role, in plan order.
     #[must_use]
     pub fn components(&self, role: Role) -> Vec<ComponentId> {
-        self.plan.cluster.components.iter().filter(|c| c.role == role).map(|c| c.component.clone()).collect()
+        of_role(&self.plan.cluster.components, role)
     }
 
     /// Asks API servers, exempt from flow control.
@@ -188,6 +188,7 @@ pub fn injection_id(planned: &PlannedStep) -> InjectionId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::undo::OnLapse;
     use crate::drill::spec::{ApfLevel, LoseEtcd, RestoreSnapshot, Step};
 
     /// A level that encloses a restore stays open: the restore is not its end.
@@ -230,12 +231,8 @@ mod tests {
             let step: Step = serde_json::from_value(serde_json::json!({key: spec})).unwrap();
             let fault = step.kind().fault().unwrap();
             assert_eq!((step.key(), fault.kind()), (key, key));
-            let injection = fault.on_lapse();
-            assert_eq!(
-                injection,
-                crate::agent::undo::OnLapse::Revert,
-                "as its undo says until it is amended"
-            );
+            let on_lapse = fault.on_lapse();
+            assert_eq!(on_lapse, OnLapse::Revert, "as its undo says until it is amended");
         }
     }
 }

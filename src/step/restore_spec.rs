@@ -11,7 +11,7 @@ use crate::drill::lint::{Lint, Place, SoFar, WAIT};
 use crate::drill::spec::EncryptionKey;
 use crate::drill::suggest;
 use crate::drill::values::Span;
-use crate::plan::{PlannedComponent, PlannedStep};
+use crate::plan::{PlannedComponent, PlannedStep, of_role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -81,11 +81,9 @@ impl StepKind for RestoreSnapshot {
 
     /// etcd, and what the procedure restarts.
     fn acts_on(&self, components: &[PlannedComponent]) -> Vec<ComponentId> {
-        let of_role =
-            |role: Role| components.iter().filter(move |c| c.role == role).map(|c| c.component.clone());
-        let mut hit: Vec<ComponentId> = of_role(Role::Etcd).collect();
+        let mut hit = of_role(components, Role::Etcd);
         for (role, _, which) in self.restart.by_role() {
-            hit.extend(of_role(role).filter(|component| which.takes(component)));
+            hit.extend(of_role(components, role).into_iter().filter(|component| which.takes(component)));
         }
         hit
     }
@@ -147,8 +145,8 @@ impl RestoreSnapshot {
         let components = crate::plan::components(lint.drill.spec.cluster.topology);
         for (role, key, which) in self.restart.by_role() {
             let path = at.key(&format!("restart.{key}"));
-            let there: Vec<&str> =
-                components.iter().filter(|c| c.role == role).map(|c| c.component.0.as_str()).collect();
+            let there = of_role(&components, role);
+            let there: Vec<&str> = there.iter().map(|component| component.0.as_str()).collect();
             match which {
                 Which::All if there.is_empty() => {
                     let title = format!("`{key}: true` restarts nothing: the topology has none");

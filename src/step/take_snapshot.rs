@@ -7,7 +7,7 @@ use crate::component::capability::Capability;
 use crate::component::{ComponentId, DataSlot, Role, Tool, ToolOutput, ToolRun};
 use crate::drill::lint::{Lint, Place, SoFar};
 use crate::journal::entry::Fact;
-use crate::plan::{PlannedComponent, PlannedStep};
+use crate::plan::{PlannedComponent, PlannedStep, of_role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -59,8 +59,7 @@ impl StepKind for TakeSnapshot {
     }
 
     fn acts_on(&self, components: &[PlannedComponent]) -> Vec<ComponentId> {
-        let member = components.iter().find(|c| c.role == Role::Etcd);
-        member.map(|c| c.component.clone()).into_iter().collect()
+        of_role(components, Role::Etcd).into_iter().take(1).collect()
     }
 
     fn requires(&self) -> Vec<Capability> {

@@ -6,8 +6,7 @@
 use super::EvidenceInput;
 use crate::agent::log::{EVIDENCE_FILE, LogEntry, LogEvent};
 use crate::agent::undo::{InjectionId, OnLapse};
-use crate::clock::Stamp;
-use crate::clock::{BootId, MonoNs, WallTime};
+use crate::clock::{BootId, MonoNs, Stamp, WallTime};
 use crate::component::{ComponentId, StopMethod};
 use crate::journal::entry::{DEAD_MAN, Entry, Fact, JournalEvent, Phase, RunOutcome};
 use serde::Serialize;
@@ -29,22 +28,8 @@ pub struct Moment {
 }
 
 impl Moment {
-    fn of(entry: &Entry, index: usize) -> Self {
-        Self {
-            at: entry.at.clone(),
-            mono_ns: entry.mono_ns,
-            boot: entry.boot.clone(),
-            line: format!("journal.jsonl#{}", index + 1),
-        }
-    }
-
-    fn of_agent(stamp: &Stamp, index: usize) -> Self {
-        Self {
-            at: stamp.at.clone(),
-            mono_ns: stamp.mono_ns,
-            boot: stamp.boot.clone(),
-            line: format!("{EVIDENCE_FILE}#{}", index + 1),
-        }
+    fn of(Stamp { at, mono_ns, boot }: Stamp, file: &str, index: usize) -> Self {
+        Self { at, mono_ns, boot, line: format!("{file}#{}", index + 1) }
     }
 }
 
@@ -159,7 +144,7 @@ impl FaultSpan {
         if begun.boot != injected.boot || begun.mono_ns < injected.mono_ns {
             return;
         }
-        self.ended = Some(Moment::of_agent(&done.stamp, index));
+        self.ended = Some(Moment::of(done.stamp.clone(), EVIDENCE_FILE, index));
         self.end_verified.clone_from(&self.ended);
     }
 }
@@ -266,7 +251,7 @@ impl Boundaries {
             if all.boot.as_ref() == Some(&entry.boot) {
                 all.last = all.last.max(Some(entry.mono_ns));
             }
-            all.read(entry, Moment::of(entry, index));
+            all.read(entry, Moment::of(entry.stamp(), "journal.jsonl", index));
         }
         let run = journal.iter().find_map(|entry| match &entry.event {
             JournalEvent::RunOpened { run, .. } => Some(run.as_str()),

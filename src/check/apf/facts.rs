@@ -2,8 +2,9 @@
 
 use super::accounting::accounts;
 use super::outcomes::held_by;
-use super::requests;
-use super::requests::{Counts, Kind, Levels, counts, drill_levels, kinds, level_of, nearest_rank, run_id};
+use super::requests::{
+    self, Counts, Kind, Levels, counts, drill_levels, kinds, level_of, nearest_rank, run_id,
+};
 use super::servers::readings;
 use crate::apf::range::{Outcomes, Range};
 use crate::check::Judge;

@@ -49,7 +49,7 @@ impl ObjectiveKind for Latency {
 fn check(judge: &Judge, planned: &PlannedObjective, objective: &Latency) -> Finding {
     let mut finding = judge.finding(planned);
     (finding.unit, finding.target) = ("ns".to_owned(), Some(objective.within.as_ns()));
-    let Some(log) = judge.logs.iter().find(|log| log.name() == objective.client) else {
+    let Some(log) = judge.log(&objective.client) else {
         finding.reason = format!("{} left no history", objective.client);
         return finding;
     };
@@ -74,8 +74,7 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &Latency) -> Find
         .or_else(|| cut_short(&judge.input.plan, judge.boundaries()))
         .or_else(|| lost.then(|| "nothing was recorded".to_owned()));
     if let Some(unsure) = unsure {
-        finding.reason = format!("{}; but {unsure}", finding.reason);
-        return finding;
+        return finding.unsure(&unsure);
     }
     (finding.observed, finding.lower, finding.upper) = (observed, observed, observed);
     let met = observed.is_some_and(|ns| ns <= objective.within.as_ns());

@@ -7,7 +7,7 @@ use crate::check::objective::{Foreseen, ObjectiveKind};
 use crate::check::{Finding, Judge, Verdict};
 use crate::clock::MonoNs;
 use crate::drill::lint::{Lint, Place};
-use crate::drill::spec::{Client, Step};
+use crate::drill::spec::Step;
 use crate::drill::values::Span;
 use crate::plan::PlannedObjective;
 use crate::plan::predict::flow::loses_lease;
@@ -42,8 +42,7 @@ impl ObjectiveKind for LosesLease {
     fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
         lint.span(&at.key("slack"), self.slack, (Span::millis(1), Span::secs(60)));
         let path = at.key("client");
-        let elects = lint.has(|c| matches!(c, Client::LeaderElector(e) if e.name == self.client));
-        lint.needs_held_up(&path, elects, "leaderElector", &self.client);
+        lint.needs_held_up(&path, "leaderElector", &self.client);
         held_up_long_enough(lint, &path, self);
     }
 
@@ -84,7 +83,7 @@ fn held_up_long_enough(lint: &mut Lint<'_>, path: &str, o: &LosesLease) {
 fn check(judge: &Judge, planned: &PlannedObjective, objective: &LosesLease) -> Finding {
     let mut finding = judge.finding(planned);
     finding.unit = "ns".to_owned();
-    let log = judge.logs.iter().find(|log| log.name() == objective.client);
+    let log = judge.log(&objective.client);
     let bounds = judge.input.plan.drill.lease_lost(objective);
     let (Some(log), Some((seen, ended)), Some((earliest, latest))) =
         (log, in_force(judge, &objective.client), bounds)
@@ -119,8 +118,7 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &LosesLease) -> F
         None => format!("{} led on while its level was in force", belief.candidate),
     };
     if let Some(unsure) = unsure {
-        finding.reason = format!("{}; but {unsure}", finding.reason);
-        return finding;
+        return finding.unsure(&unsure);
     }
     let since = |at: MonoNs| (Some(at.since(seen)), Some(at.since(begun)));
     if let Some(at) = lost {

@@ -6,7 +6,7 @@ use super::requests::{Counts, Levels, counts};
 use crate::apf::range::Range;
 use crate::check::coverage::cut_short;
 use crate::check::objective::{Foreseen, ObjectiveKind};
-use crate::check::{Finding, Judge, Verdict};
+use crate::check::{Finding, Judge};
 use crate::client::load_spec::Load;
 use crate::clock::MonoNs;
 use crate::drill::flow::Unforeseen;
@@ -109,7 +109,7 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &ApfOutcomes) -> 
     let levels = Levels::of(judge.input);
     let (mut outside, mut told, mut unsure) = (0, Vec::new(), Vec::new());
     for flow in &flows {
-        let Some(log) = judge.logs.iter().find(|log| log.name() == flow.client) else {
+        let Some(log) = judge.log(&flow.client) else {
             unsure.push(format!("{} left no history", flow.client));
             continue;
         };
@@ -135,14 +135,7 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &ApfOutcomes) -> 
     if flows.is_empty() {
         unsure.push("the plan predicts nothing".to_owned());
     }
-    if unsure.is_empty() {
-        let bound = Some(outside);
-        (finding.observed, finding.lower, finding.upper) = (bound, bound, bound);
-        finding.verdict = if outside == 0 { Verdict::Pass } else { Verdict::Fail };
-    } else {
-        finding.reason = format!("{}; but {}", finding.reason, unsure.join("; "));
-    }
-    finding
+    finding.counted(outside, 0, (!unsure.is_empty()).then(|| unsure.join("; ")))
 }
 
 /// Requests by which a count leaves its bounds, those that met no predicted fate included.
@@ -201,7 +194,7 @@ fn out_of_order(log: &ClientLog) -> Option<String> {
 
 /// Why a level may have been idle while these requests were out.
 fn not_held(judge: &Judge, holder: &str, seen: &Counts, name: &str) -> Option<String> {
-    let held = judge.logs.iter().find(|log| log.name() == holder).and_then(held_by);
+    let held = judge.log(holder).and_then(held_by);
     match (held, seen.first_sent, seen.last_done) {
         (Some((from, to)), Some(first), Some(last)) if from < first && last < to => None,
         (None, ..) => Some(format!("{holder} held the level at no time")),

@@ -4,7 +4,7 @@ use super::accounting;
 use super::requests::{Kind, kinds};
 use crate::check::coverage::cut_short;
 use crate::check::objective::{Foreseen, ObjectiveKind};
-use crate::check::{Finding, Judge, Verdict};
+use crate::check::{Finding, Judge};
 use crate::drill::lint::{Lint, Place};
 use crate::drill::spec::Client;
 use crate::history::record::Op;
@@ -32,13 +32,12 @@ impl ObjectiveKind for RetriesHide {
 
     fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
         let path = at.key("client");
-        let retries = lint.has(|c| matches!(c, Client::RetryingLoad(r) if r.name == self.client));
-        lint.needs_held_up(&path, retries, "retryingLoad", &self.client);
+        lint.needs_held_up(&path, "retryingLoad", &self.client);
         let refused = lint
             .drill
             .level_of(&self.client)
             .is_some_and(|(at, level)| lint.drill.shares_before(at, level) == 0);
-        if retries && !refused {
+        if lint.has_client("retryingLoad", &self.client) && !refused {
             let title = format!("nothing refuses the requests of `{}` when its load begins", self.client);
             lint.error(&path, title, "begin it by a `load` step while its level has no shares");
         }
@@ -57,7 +56,7 @@ impl ObjectiveKind for RetriesHide {
 fn check(judge: &Judge, planned: &PlannedObjective, objective: &RetriesHide) -> Finding {
     let mut finding = judge.finding(planned);
     (finding.unit, finding.target) = ("requests".to_owned(), Some(0));
-    let Some(log) = judge.logs.iter().find(|log| log.name() == objective.client) else {
+    let Some(log) = judge.log(&objective.client) else {
         finding.reason = format!("{} left no history", objective.client);
         return finding;
     };
@@ -86,12 +85,5 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &RetriesHide) -> 
         .or_else(|| log.incomplete())
         .or_else(|| cut_short(&judge.input.plan, judge.boundaries()))
         .or_else(|| (!doubts.is_empty()).then(|| doubts.join("; ")));
-    if let Some(unsure) = unsure {
-        finding.reason = format!("{}; but {unsure}", finding.reason);
-        return finding;
-    }
-    let count = Some(seen);
-    (finding.observed, finding.lower, finding.upper) = (count, count, count);
-    finding.verdict = if seen == 0 { Verdict::Pass } else { Verdict::Fail };
-    finding
+    finding.counted(seen, 0, unsure)
 }

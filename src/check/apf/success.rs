@@ -3,7 +3,7 @@
 use super::requests::{Kind, kinds};
 use crate::check::coverage::cut_short;
 use crate::check::objective::ObjectiveKind;
-use crate::check::{Finding, Judge, Verdict};
+use crate::check::{Finding, Judge};
 use crate::drill::lint::{Lint, Place};
 use crate::drill::values::Percent;
 use crate::plan::PlannedObjective;
@@ -49,7 +49,7 @@ impl ObjectiveKind for SuccessRate {
 /// Judges it by what a limit speaks of: requests that did not succeed, or those that did.
 fn check(judge: &Judge, planned: &PlannedObjective, objective: &SuccessRate) -> Finding {
     let mut finding = judge.finding(planned);
-    let Some(log) = judge.logs.iter().find(|log| log.name() == objective.client) else {
+    let Some(log) = judge.log(&objective.client) else {
         finding.reason = format!("{} left no history", objective.client);
         return finding;
     };
@@ -70,11 +70,5 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &SuccessRate) -> 
         .incomplete()
         .or_else(|| cut_short(&judge.input.plan, judge.boundaries()))
         .or_else(|| (total == 0).then(|| "nothing was recorded".to_owned()));
-    if let Some(unsure) = unsure {
-        finding.reason = format!("{}; but {unsure}", finding.reason);
-        return finding;
-    }
-    (finding.observed, finding.lower, finding.upper) = (Some(counted), Some(counted), Some(counted));
-    finding.verdict = if counted <= most { Verdict::Pass } else { Verdict::Fail };
-    finding
+    finding.counted(counted, most, unsure)
 }

@@ -3,10 +3,9 @@
 use super::in_force;
 use crate::check::coverage::cut_short;
 use crate::check::objective::{Foreseen, ObjectiveKind};
-use crate::check::{Finding, Judge, Verdict};
+use crate::check::{Finding, Judge};
 use crate::clock::MonoNs;
 use crate::drill::lint::{Lint, Place};
-use crate::drill::spec::Client;
 use crate::drill::values::Span;
 use crate::history::record::{Event, Op};
 use crate::plan::PlannedObjective;
@@ -45,8 +44,7 @@ impl ObjectiveKind for WatchDelivers {
     fn lint(&self, lint: &mut Lint<'_>, at: &Place) {
         lint.span(&at.key("within"), self.within, (Span::millis(1), Span::secs(60)));
         let path = at.key("client");
-        let watches = lint.has(|c| matches!(c, Client::Watcher(w) if w.name == self.client));
-        lint.needs_held_up(&path, watches, "watcher", &self.client);
+        lint.needs_held_up(&path, "watcher", &self.client);
         lint.needs_writer(&path, "nothing is written that the watch could deliver");
     }
 
@@ -66,7 +64,7 @@ const LEAST: usize = 20;
 fn check(judge: &Judge, planned: &PlannedObjective, objective: &WatchDelivers) -> Finding {
     let mut finding = judge.finding(planned);
     (finding.unit, finding.target) = ("interruptions".to_owned(), Some(0));
-    let log = judge.logs.iter().find(|log| log.name() == objective.client);
+    let log = judge.log(&objective.client);
     let (Some(log), Some((from, to))) = (log, in_force(judge, &objective.client)) else {
         finding.reason = format!("{} was not seen while its level was in force", objective.client);
         return finding;
@@ -100,14 +98,7 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &WatchDelivers) -
         .incomplete()
         .or_else(|| cut_short(&judge.input.plan, judge.boundaries()))
         .or_else(|| (due.len() < LEAST).then(|| format!("{} writes are too few to tell", due.len())));
-    if let Some(unsure) = unsure {
-        finding.reason = format!("{}; but {unsure}", finding.reason);
-        return finding;
-    }
-    let count = Some(missed);
-    (finding.observed, finding.lower, finding.upper) = (count, count, count);
-    finding.verdict = if missed == 0 { Verdict::Pass } else { Verdict::Fail };
-    finding
+    finding.counted(missed, 0, unsure)
 }
 
 /// When each object first arrived.

@@ -6,8 +6,8 @@
 
 use super::epochs::Run;
 use super::violation::{Rule, Violation};
-use crate::check::revisions::initial_streams;
-use crate::history::record::{ClientKind, Event, Op, Outcome, Record};
+use crate::check::revisions::delivered;
+use crate::history::record::{ClientKind, Op, Outcome, Record, RevisionOf};
 use crate::timeline::clients::ClientLog;
 
 /// A revision that the store had reached, as a client was shown it.
@@ -67,66 +67,19 @@ fn checked_elsewhere(log: &ClientLog, before: &Shown, after: &Shown) -> bool {
     before.is_event && after.is_event || linearizable(before) && linearizable(after)
 }
 
-/// The revision of an object that was read says nothing about the store's.
-fn is_of_the_store(op: &Op) -> bool {
-    match op {
-        Op::Create { .. }
-        | Op::CasCreate { .. }
-        | Op::CasUpdate { .. }
-        | Op::EtcdRange { .. }
-        | Op::List { .. } => true,
-        Op::Get { .. }
-        | Op::Watch { .. }
-        | Op::WatchList { .. }
-        | Op::CreateSecret
-        | Op::GetSecret
-        | Op::ListSecrets
-        | Op::Ready
-        | Op::Lease { .. }
-        | Op::CasRead { .. }
-        | Op::EtcdLease { .. }
-        | Op::Elect { .. }
-        | Op::Make { .. }
-        | Op::Look { .. }
-        | Op::Request { .. }
-        | Op::Owned { .. } => false,
-    }
-}
-
 fn shown(log: &ClientLog) -> Vec<Shown> {
-    let mut shown = Vec::new();
-    // Initial events come with the revision of each object, in no order.
-    let mut initial = initial_streams(log);
-    for (index, record) in log.records.iter().enumerate() {
-        match record {
-            Record::Op(op) => {
-                let Outcome::Ok(answer) = &op.outcome else { continue };
-                let Some(revision) = answer.revision.filter(|_| is_of_the_store(&op.op)) else { continue };
-                let (call, ret) = (op.call_ns.0, op.return_ns.0);
-                shown.push(Shown { call, ret, revision, index, is_event: false });
-            }
-            Record::Event(event) => {
-                let revision = match event.event {
-                    Event::Put { .. } | Event::Delete { .. } | Event::Other { .. }
-                        if initial.contains(&event.stream) =>
-                    {
-                        continue;
-                    }
-                    Event::Put { revision, .. }
-                    | Event::Delete { revision, .. }
-                    | Event::Other { revision } => revision,
-                    Event::Bookmark { revision, .. } => {
-                        initial.remove(&event.stream);
-                        revision
-                    }
-                    _ => continue,
-                };
-                let at = event.at_ns.0;
-                shown.push(Shown { call: at, ret: at, revision, index, is_event: true });
-            }
-            Record::Opened { .. } | Record::Closed { .. } => {}
-        }
-    }
+    let answers = log.ops().filter_map(|(index, op)| {
+        let Outcome::Ok(answer) = &op.outcome else { return None };
+        // The revision of an object that was read says nothing about the store's.
+        let of_the_store = matches!(op.op.revision_of(), RevisionOf::Store | RevisionOf::Write(_));
+        let revision = answer.revision.filter(|_| of_the_store)?;
+        Some(Shown { call: op.call_ns.0, ret: op.return_ns.0, revision, index, is_event: false })
+    });
+    let events = delivered(log).map(|(index, event, revision)| {
+        let at = event.at_ns.0;
+        Shown { call: at, ret: at, revision, index, is_event: true }
+    });
+    let mut shown: Vec<Shown> = answers.chain(events).collect();
     shown.sort_by_key(|s| (s.call, s.ret, s.index));
     shown
 }

@@ -4,13 +4,8 @@ use super::Lint;
 use crate::drill::spec::{Client, Step};
 use crate::drill::suggest;
 
-/// How to add a ledger writer.
-pub(crate) const WRITER: &str = "add a client, as `- ledgerWriter: {name: orders, rate: 50/s}`";
-
-/// A load of which each request is one attempt, so that its fate can be counted.
-fn is_load(client: &Client) -> bool {
-    matches!(client, Client::Load(_))
-}
+/// Kind of the client that writes the ledger, and one of it.
+pub(crate) const WRITER: (&str, &str) = ("ledgerWriter", "{name: orders, rate: 50/s}");
 
 impl Lint<'_> {
     /// Whether the drill has such a client.
@@ -23,16 +18,26 @@ impl Lint<'_> {
         self.drill.spec.steps.iter().any(which)
     }
 
-    /// `title` says what can't be told where nothing is written.
-    pub(crate) fn needs_writer(&mut self, path: &str, title: &str) {
-        if !self.has(|client| matches!(client, Client::LedgerWriter(_))) {
-            self.error(path, title, WRITER);
+    /// Whether the drill has a client of that kind and name.
+    pub(crate) fn has_client(&self, kind: &str, name: &str) -> bool {
+        self.has(|client| client.key() == kind && client.name() == name)
+    }
+
+    /// `title` says what can't be told without a client of that kind, of which there is an example.
+    pub(crate) fn needs_kind(&mut self, path: &str, title: impl Into<String>, (kind, example): (&str, &str)) {
+        if !self.has(|client| client.key() == kind) {
+            self.error(path, title, format!("add a client, as `- {kind}: {example}`"));
         }
     }
 
+    /// `title` says what can't be told where nothing is written.
+    pub(crate) fn needs_writer(&mut self, path: &str, title: &str) {
+        self.needs_kind(path, title, WRITER);
+    }
+
     /// The client that an objective is about is of its kind, and a level holds it up.
-    pub(crate) fn needs_held_up(&mut self, path: &str, is: bool, kind: &str, name: &str) {
-        if !is {
+    pub(crate) fn needs_held_up(&mut self, path: &str, kind: &str, name: &str) {
+        if !self.has_client(kind, name) {
             let title = format!("no `{kind}` is named `{name}`");
             self.error(path, title, format!("name a client of kind `{kind}`"));
         }
@@ -46,7 +51,8 @@ impl Lint<'_> {
 
     /// A load that some step begins: one that none begins is of no objective's use.
     pub(crate) fn needs_load(&mut self, path: &str, client: &str) {
-        self.needs_loads(path, &[client.to_owned()], is_load);
+        // Each of its requests is one attempt, so that its fate can be counted.
+        self.needs_load_of(path, client, |client| matches!(client, Client::Load(_)));
         let there = self.has(|c| c.name() == client);
         if there && self.drill.begin_of(client).is_none() {
             let title = format!("no step begins the load `{client}`");
@@ -54,11 +60,11 @@ impl Lint<'_> {
         }
     }
 
-    /// Each name is a client of a kind of load.
-    pub(crate) fn needs_loads(&mut self, path: &str, names: &[String], is_load: fn(&Client) -> bool) {
+    /// The name is one of a client of some kind of load.
+    pub(crate) fn needs_load_of(&mut self, path: &str, name: &str, is_load: impl Fn(&Client) -> bool) {
         let loads = self.drill.spec.clients.iter().filter(|client| is_load(client));
         let known: Vec<&str> = loads.map(|client| client.name()).collect();
-        for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+        if !known.contains(&name) {
             let help = suggest::hint(name, "load clients", &known).unwrap_or_else(|| {
                 "add a client, as `- load: {name: jailed, arrivals: {burst: {requests: 30}}}`".to_owned()
             });

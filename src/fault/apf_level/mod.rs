@@ -22,7 +22,7 @@ use crate::agent::undo::{Undo, UndoOp};
 use crate::component::capability::Capability;
 use crate::component::{ComponentId, Role, StopMethod};
 use crate::guard::GuardToken;
-use crate::plan::PlannedComponent;
+use crate::plan::{PlannedComponent, of_role};
 use hyper::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -270,8 +270,7 @@ impl Fault for ApfLevel {
     }
 
     fn targets(&self, components: &[PlannedComponent]) -> Vec<ComponentId> {
-        let servers = components.iter().filter(|c| c.role == Role::KubeApiserver);
-        servers.map(|c| c.component.clone()).collect()
+        of_role(components, Role::KubeApiserver)
     }
 
     fn blast_radius(&self, aim: &Aim<'_>) -> String {

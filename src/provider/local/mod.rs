@@ -29,9 +29,9 @@ pub use removal::{Condition, condition};
 
 use super::binaries::BinarySet;
 use super::{Capability, Cluster, Progress, Provider, ProviderError};
-use crate::component::{ComponentId, Role};
+use crate::component::Role;
 use crate::exit::ExitCode;
-use crate::plan::{PlannedCluster, PlannedComponent};
+use crate::plan::{PlannedCluster, of_role};
 use crate::provider::ready::{self, ADMIN_GROUP};
 use futures::future::BoxFuture;
 use launch::{Gateways, Launching};
@@ -123,8 +123,7 @@ impl LocalProvider {
         plan: &PlannedCluster,
         progress: Progress<'_>,
     ) -> Result<Arc<dyn Cluster>, ProviderError> {
-        let servers: Vec<ComponentId> =
-            of_role(&plan.components, Role::KubeApiserver).map(|c| c.component.clone()).collect();
+        let servers = of_role(&plan.components, Role::KubeApiserver);
         let gateways = Gateways::open(servers, self.first_port)?;
         let hosts = layout::place_hosts(&plan.components, &BTreeMap::new());
         let spec = ClusterSpec {
@@ -251,10 +250,6 @@ pub fn cluster_dir(state_dir: &Path, name: &str) -> Result<ClusterDir, ProviderE
         });
     }
     Ok(ClusterDir::in_state(state_dir, name))
-}
-
-fn of_role(components: &[PlannedComponent], role: Role) -> impl Iterator<Item = &PlannedComponent> {
-    components.iter().filter(move |c| c.role == role)
 }
 
 fn check_binaries(binaries: &BinarySet, plan: &PlannedCluster) -> Result<(), ProviderError> {
