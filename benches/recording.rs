@@ -13,7 +13,7 @@ use quakeproof::clock::{Clock, SystemClock};
 use quakeproof::component::ComponentId;
 use quakeproof::component::network::{DirectDialer, Endpoint, Identity};
 use quakeproof::drill::spec::Client;
-use quakeproof::history::record::ClientKind;
+use quakeproof::history::kind::ClientKind;
 use quakeproof::history::recorder::Recorder;
 use quakeproof::ledger::Ledger;
 use quakeproof::load::arrivals::{Arrivals, Serial};

@@ -19,10 +19,10 @@ const MAY_IMPORT: [(&str, &str); 30] = [
     ("wire", "component history::record"),
     ("agent", "chained component"),
     // What a drill says, and what follows from it. `drill::spec` names every kind, see `KINDS`.
-    ("drill", "apf check client fault probe::spec step"),
+    ("drill", "apf check client fault probe step"),
     (
         "plan",
-        "agent::undo apf check client component drill fault history::record provider::binaries step::bump \
+        "agent::undo apf check client component drill fault history::kind probe provider::binaries step::bump \
          step::restart wire::failure",
     ),
     ("journal", "agent::undo chained component plan"),
@@ -33,12 +33,12 @@ const MAY_IMPORT: [(&str, &str); 30] = [
     ("etcd", "component::network ledger wire"),
     ("provider", "agent component drill::spec etcd plan wire"),
     ("client", "component drill::lint drill::values etcd history ledger load plan wire"),
-    ("probe", "client component drill::values etcd history load::pacer provider wire"),
+    ("probe", "client component drill::spec drill::values etcd history load::pacer provider wire"),
     ("dispatch", "client::context drill::spec history journal"),
     ("fault", "agent apf component drill::lint drill::spec drill::suggest guard plan step::kind"),
     (
         "step",
-        "agent apf client component dispatch drill etcd::snapshot fault guard history::record journal load plan \
+        "agent apf client component dispatch drill etcd::snapshot fault guard history::kind journal load plan \
          provider wire::connection",
     ),
     (
@@ -47,13 +47,13 @@ const MAY_IMPORT: [(&str, &str); 30] = [
          step wire::http",
     ),
     // Who judges: the plan, the journal and the histories, and the words in which they are written.
-    ("timeline", "agent::log agent::undo component drill::spec history::record journal::entry plan"),
+    ("timeline", "agent::log agent::undo component drill::spec history journal::entry plan"),
     (
         "check",
         "apf client::load_spec component drill fault::apf_level history journal::entry plan step::bump \
          step::injection_id step::observe timeline wire::failure",
     ),
-    ("report", "apf::range check fault::apf_level history::record journal::entry plan timeline"),
+    ("report", "apf::range check fault::apf_level history journal::entry plan timeline"),
     ("compare", "apf::range check journal::entry plan report timeline"),
     ("evidence", "agent::log chained::format findings history journal plan report timeline"),
     ("findings", "drill::lint drill::parse drill::problem drill::source evidence plan"),

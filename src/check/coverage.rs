@@ -2,7 +2,7 @@
 //!
 //! Nothing here ever makes an objective missed; it only keeps one from passing.
 
-use crate::history::record::ClientKind;
+use crate::history::kind::{ClientKind, Knows};
 use crate::journal::entry::Phase;
 use crate::plan::Plan;
 use crate::timeline::boundaries::Boundaries;
@@ -10,16 +10,10 @@ use crate::timeline::clients::ClientLog;
 use crate::timeline::phases::operations;
 
 /// Whoever writes the ledger or has a view of it, and what they are held against.
-pub const VIEWS_OF_THE_LEDGER: [ClientKind; 8] = [
-    ClientKind::LedgerWriter,
-    ClientKind::GetReader,
-    ClientKind::ListReader,
-    ClientKind::Watcher,
-    ClientKind::EtcdWatcher,
-    ClientKind::EtcdTruth,
-    ClientKind::CasUpdater,
-    ClientKind::Reflector,
-];
+#[must_use]
+pub fn is_about_ledger(kind: ClientKind) -> bool {
+    kind.knows() != Knows::Nothing
+}
 
 /// Why the run as a whole did not get to the end of its plan, or `None` when it did.
 #[must_use]
@@ -41,8 +35,12 @@ pub fn cut_short(plan: &Plan, boundaries: &Boundaries) -> Option<String> {
 
 /// Why the clients of these kinds did not observe enough, or `None` when they did.
 #[must_use]
-pub fn too_little(logs: &[ClientLog], boundaries: &Boundaries, kinds: &[ClientKind]) -> Option<String> {
-    logs.iter().filter(|log| kinds.contains(&log.kind())).find_map(|log| {
+pub fn too_little(
+    logs: &[ClientLog],
+    boundaries: &Boundaries,
+    rests_on: impl Fn(ClientKind) -> bool,
+) -> Option<String> {
+    logs.iter().filter(|log| rests_on(log.kind())).find_map(|log| {
         log.incomplete().or_else(|| {
             operations(log, boundaries)
                 .short_of(&log.planned.minimum)

@@ -6,12 +6,13 @@ use super::leaders::{LeaderFacts, leader_facts};
 use super::leases::{LeaseFacts, lease_facts};
 use super::ledger::LedgerAccount;
 use super::lost_timeline::{NoClientOnLostTimeline, all_seen};
-use super::seen::{ObservedView, Seen, SeenInPhase, is_judged};
+use super::seen::{ObservedView, Seen, SeenInPhase};
 use super::{Judge, revisions};
 use crate::clock::{MonoNs, WallTime};
 use crate::component::{ComponentId, Role, StopMethod};
 use crate::drill::spec::Objective;
-use crate::history::record::{ClientKind, ENDED_AS_ASKED, Event, Op, Outcome};
+use crate::history::kind::ClientKind;
+use crate::history::record::{ENDED_AS_ASKED, Event, Op, Outcome};
 use crate::plan::{Plan, Prediction};
 use crate::timeline::Restored;
 use crate::timeline::boundaries::wall_of;
@@ -20,7 +21,6 @@ use crate::timeline::gets::{GetAnswer, Right};
 use crate::timeline::phases::{Operations, operations};
 use crate::timeline::samples::STOPPED;
 use crate::timeline::truth::{Side, side};
-use crate::timeline::views::is_watch;
 use crate::timeline::writes::Told;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -286,7 +286,7 @@ fn client_facts(judge: &Judge, restored: &Restored, command: MonoNs, seen: &[See
         .enumerate()
         .map(|(index, (log, seen))| {
             let kind = log.kind();
-            let watches = is_watch(kind);
+            let watches = kind.is_watch();
             let most = |figure: fn(&SeenInPhase) -> Option<u64>| seen.phases.iter().filter_map(figure).max();
             let disagree = match kind {
                 ClientKind::ListReader if !gets.is_empty() => Some(disagreeing[index].len() as u64),
@@ -329,7 +329,7 @@ fn client_facts(judge: &Judge, restored: &Restored, command: MonoNs, seen: &[See
 
 fn why_null(kind: ClientKind, seen: &Seen, others: [Option<String>; 2]) -> Option<String> {
     let others = others.into_iter().flatten();
-    if !is_judged(kind) {
+    if !kind.knows().shows_timeline() {
         let first = "it neither reads nor watches the ledger".to_owned();
         return Some(std::iter::once(first).chain(others).collect::<Vec<_>>().join("; "));
     }
@@ -509,7 +509,7 @@ fn predictions(judge: &Judge, facts: &EtcdRestoreFacts) -> Vec<PredictionOutcome
                 source: prediction.source.clone(),
             });
         }
-        if is_watch(client.kind) {
+        if client.kind.is_watch() {
             let said = |gone: bool| if gone { "ends with 410" } else { "does not end with 410" };
             let incomplete =
                 judge.logs.iter().find(|l| l.name() == client.name).and_then(ClientLog::incomplete);

@@ -3,7 +3,8 @@
 use super::Judge;
 use crate::clock::MonoNs;
 use crate::drill::spec::Client;
-use crate::history::record::{ClientKind, Event, Op, Outcome};
+use crate::history::kind::ClientKind;
+use crate::history::record::{Event, Op, Outcome};
 use crate::timeline::clients::ClientLog;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

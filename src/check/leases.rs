@@ -2,7 +2,8 @@
 
 use super::Judge;
 use crate::clock::MonoNs;
-use crate::history::record::{ClientKind, LeaseAction, Op, OpRecord, Outcome};
+use crate::history::kind::ClientKind;
+use crate::history::record::{LeaseAction, Op, OpRecord, Outcome};
 use crate::timeline::boundaries::SnapshotTaken;
 use crate::timeline::clients::ClientLog;
 use schemars::JsonSchema;

@@ -2,7 +2,7 @@
 
 use crate::clock::MonoNs;
 use crate::history::ids::IdSet;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use crate::timeline::Timeline;
 use crate::timeline::clients::ClientLog;
 use crate::timeline::truth::{Side, Truth, side};

@@ -3,7 +3,7 @@
 
 use super::consistency::Consistency;
 use super::consistency::violation::Violation;
-use super::coverage::{VIEWS_OF_THE_LEDGER, cut_short, too_little};
+use super::coverage::{cut_short, is_about_ledger, too_little};
 use super::{Finding, Judge, Verdict};
 use crate::check::objective::{Foreseen, ObjectiveKind};
 use crate::drill::lint::{Lint, Place};
@@ -112,16 +112,11 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &Linearizable) ->
     }
     finding.verdict = Verdict::Pass;
     finding.reason = met(&checked);
-    let incomplete = || {
-        judge
-            .logs
-            .iter()
-            .filter(|log| VIEWS_OF_THE_LEDGER.contains(&log.kind()))
-            .find_map(|log| log.incomplete())
-    };
+    let incomplete =
+        || judge.logs.iter().filter(|log| is_about_ledger(log.kind())).find_map(|log| log.incomplete());
     finding.cannot_pass_if(
         cut_short(&judge.input.plan, judge.boundaries())
-            .or_else(|| too_little(&judge.logs, judge.boundaries(), &VIEWS_OF_THE_LEDGER))
+            .or_else(|| too_little(&judge.logs, judge.boundaries(), is_about_ledger))
             .or_else(incomplete),
     );
     finding

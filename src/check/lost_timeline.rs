@@ -3,16 +3,16 @@
 //! has passed the old revision. How long a watch was silent is not the criterion:
 //! one that goes on after a short silence may have skipped objects for good.
 
-use super::coverage::{VIEWS_OF_THE_LEDGER, cut_short, too_little};
+use super::coverage::{cut_short, is_about_ledger, too_little};
 use super::facts::on_lost_state;
-use super::seen::{ObservedView, Seen, accepted_on_lost_state, is_judged, seen};
+use super::seen::{ObservedView, Seen, accepted_on_lost_state, seen};
 use super::window::{Phase, Windows};
 use super::{Finding, Judge, Verdict};
 use crate::check::objective::{Foreseen, ObjectiveKind};
 use crate::drill::lint::{Lint, Place, WAIT};
 use crate::drill::spec::{Client, Step};
 use crate::drill::values::Span;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use crate::plan::{PlannedObjective, predict};
 use crate::step::bump::Bump;
 use crate::step::observe::Until;
@@ -199,7 +199,7 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &NoClientOnLostTi
         return finding;
     }
     let seen = all_seen(judge, objective);
-    let judged = || judge.logs.iter().zip(&seen).filter(|(log, _)| is_judged(log.kind()));
+    let judged = || judge.logs.iter().zip(&seen).filter(|(log, _)| log.kind().knows().shows_timeline());
     let total = judged().count() as u64;
     let (mut wrong, mut unknown) = (Vec::new(), Vec::new());
     for (log, seen) in judged() {
@@ -240,7 +240,7 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &NoClientOnLostTi
     }
     finding.cannot_pass_if(
         cut_short(&judge.input.plan, judge.boundaries())
-            .or_else(|| too_little(&judge.logs, judge.boundaries(), &VIEWS_OF_THE_LEDGER))
+            .or_else(|| too_little(&judge.logs, judge.boundaries(), is_about_ledger))
             .or_else(|| {
                 let unmet = judge.boundaries().observed.iter().find(|o| !o.held)?;
                 Some(format!("step {} waited in vain: {}", unmet.step, unmet.detail))

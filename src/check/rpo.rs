@@ -7,7 +7,7 @@ use super::{Finding, FindingMark, Judge, Verdict};
 use crate::check::objective::{Foreseen, ObjectiveKind};
 use crate::drill::lint::{Lint, Place, WAIT};
 use crate::drill::values::Span;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use crate::plan::{PlannedObjective, predict};
 use crate::timeline::writes::Write;
 use schemars::JsonSchema;
@@ -105,7 +105,7 @@ fn check(judge: &Judge, planned: &PlannedObjective, rpo: &Rpo) -> Finding {
     finding.verdict = if verdicts.is_empty() { Verdict::Pass } else { Verdict::merge(verdicts) };
     finding.reason = words.join("; ");
     let gap = cut_short(&judge.input.plan, judge.boundaries())
-        .or_else(|| too_little(&judge.logs, judge.boundaries(), &RESTS_ON))
+        .or_else(|| too_little(&judge.logs, judge.boundaries(), |kind| RESTS_ON.contains(&kind)))
         .or_else(|| {
             (account.phantom != Some(0)).then(|| match account.phantom {
                 Some(n) => format!("etcd holds {n} objects that no writer is on record to have written"),

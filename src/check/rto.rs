@@ -7,7 +7,7 @@ use crate::check::objective::{Foreseen, ObjectiveKind};
 use crate::drill::lint::{Lint, Place, WAIT, WRITER};
 use crate::drill::spec::Step;
 use crate::drill::values::Span;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use crate::plan::{PlannedObjective, predict};
 use crate::timeline::{Mark, marks};
 use schemars::JsonSchema;
@@ -196,7 +196,7 @@ fn check(judge: &Judge, planned: &PlannedObjective, rto: &Rto) -> Finding {
         }
     }
     let gap = cut_short(&judge.input.plan, judge.boundaries())
-        .or_else(|| too_little(&judge.logs, judge.boundaries(), rests_on));
+        .or_else(|| too_little(&judge.logs, judge.boundaries(), |kind| rests_on.contains(&kind)));
     finding.cannot_pass_if(gap);
     if finding.verdict == Verdict::Fail
         && let Some(reason) = no_baseline(&judge.logs, judge.boundaries(), rests_on)

@@ -3,7 +3,7 @@
 use super::figures::human;
 use super::window::{Phase, Window, Windows};
 use crate::clock::MonoNs;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use crate::plan::PredictedView;
 use crate::timeline::Restored;
 use crate::timeline::cas::{CasAnswer, updates};
@@ -11,7 +11,7 @@ use crate::timeline::clients::ClientLog;
 use crate::timeline::gets::{GetAnswer, Right, gets};
 use crate::timeline::sustained::GAP_INTERVALS;
 use crate::timeline::truth::Truth;
-use crate::timeline::views::{Judged, View, holds_views, views};
+use crate::timeline::views::{Judged, View, views};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -124,12 +124,6 @@ pub struct Seen {
     pub converged: Result<MonoNs, String>,
 }
 
-/// The client's answers can show which timeline it is on.
-#[must_use]
-pub fn is_judged(kind: ClientKind) -> bool {
-    holds_views(kind) || matches!(kind, ClientKind::GetReader | ClientKind::CasUpdater)
-}
-
 /// Looks at everything that a client saw since the restore.
 #[must_use]
 pub fn seen(log: &ClientLog, restored: Option<&Restored>, windows: &Windows, max_lag_ns: u64) -> Seen {
@@ -138,7 +132,7 @@ pub fn seen(log: &ClientLog, restored: Option<&Restored>, windows: &Windows, max
         None => (Vec::new(), Vec::new(), Vec::new()),
     };
     let truth = restored.and_then(|r| r.truth.as_ref().ok());
-    let phases = if is_judged(log.kind()) {
+    let phases = if log.kind().knows().shows_timeline() {
         Phase::BOTH
             .into_iter()
             .map(|phase| match windows.get(phase) {
@@ -309,7 +303,7 @@ fn converged(
     gets: &[GetAnswer],
     updates: &[CasAnswer],
 ) -> Result<MonoNs, String> {
-    if !is_judged(log.kind()) {
+    if !log.kind().knows().shows_timeline() {
         return Err("it has no view".to_owned());
     }
     let mut judged: Vec<(MonoNs, bool)> = views

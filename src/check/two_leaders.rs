@@ -9,7 +9,7 @@ use super::{Finding, Judge, Verdict};
 use crate::check::objective::{Foreseen, ObjectiveKind};
 use crate::drill::lint::{Lint, Place};
 use crate::drill::spec::Client;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use crate::plan::{PlannedObjective, predict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,7 +93,7 @@ fn check(judge: &Judge, planned: &PlannedObjective) -> Finding {
         return finding;
     }
     let missing = cut_short(&judge.input.plan, judge.boundaries())
-        .or_else(|| too_little(&judge.logs, judge.boundaries(), &[ClientKind::LeaderElector]))
+        .or_else(|| too_little(&judge.logs, judge.boundaries(), |kind| kind == ClientKind::LeaderElector))
         .or(unseen);
     let leases = elections.keys().copied().collect::<Vec<_>>().join(", ");
     finding.reason = format!("no two candidates of {leases} believed at the same time that they led");

@@ -3,7 +3,7 @@
 use super::load::LoadTold;
 use crate::clock::{Clock, MonoNs};
 use crate::component::network::{Dialer, Endpoint, Identity};
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use crate::history::recorder::Recorder;
 use crate::ledger::Ledger;
 use crate::plan::PlannedClient;

@@ -5,7 +5,8 @@ use super::context::ClientContext;
 use super::session::Session;
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::drill::values::Span;
-use crate::history::record::{ClientKind, Made};
+use crate::history::kind::ClientKind;
+use crate::history::record::Made;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@ use super::session::{Broken, Session, Setup};
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::drill::lint::{Lint, PAGE, Place};
 use crate::drill::values::Span;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use crate::load::pacer::Account;
 use crate::wire::http::HttpClient;
 use schemars::JsonSchema;

@@ -6,7 +6,7 @@ use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::component::ComponentId;
 use crate::drill::lint::{Lint, PAGE, Place};
 use crate::drill::values::Span;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use crate::load::arrivals::Arrivals;
 use crate::load::retries::RetriesLike;
 use schemars::JsonSchema;

@@ -4,9 +4,8 @@ use super::context::{ClientContext, ClientSignal, Sample};
 use super::election::RENEW_DEADLINE;
 use crate::clock::{BootId, Clock, MonoNs};
 use crate::component::network::{Dialer, Endpoint, Identity};
-use crate::history::record::{
-    ClientKind, ENDED_AS_ASKED, Event, EventRecord, Exchange, Op, OpRecord, Outcome, Record,
-};
+use crate::history::kind::ClientKind;
+use crate::history::record::{ENDED_AS_ASKED, Event, EventRecord, Exchange, Op, OpRecord, Outcome, Record};
 use crate::history::recorder::Recorder;
 use crate::ledger::Ledger;
 use crate::load::pacer::Account;

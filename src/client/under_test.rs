@@ -5,7 +5,7 @@ use super::context::ClientContext;
 use crate::component::ComponentId;
 use crate::drill::lint::{Lint, Place};
 use crate::drill::values::Span;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use futures::future::BoxFuture;
 use std::time::Duration;
 

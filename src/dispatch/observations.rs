@@ -3,7 +3,7 @@
 use crate::client::context::{ClientSignal, Sample};
 use crate::clock::MonoNs;
 use crate::drill::spec::Sustained;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use std::collections::BTreeMap;
 
 /// Everything heard from the clients up to now.

@@ -34,9 +34,25 @@ pub(crate) fn hint(wrong: &str, what: &str, candidates: &[&str]) -> Option<Strin
     })
 }
 
+/// All of them in a sentence: "`a`, `b` or `c`".
+pub(super) fn or(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::closest;
+    use super::{closest, or};
+
+    #[test]
+    fn names_are_told_apart_in_a_sentence() {
+        assert_eq!(or(&["a"]), "`a`");
+        assert_eq!(or(&["a", "b"]), "`a` or `b`");
+        assert_eq!(or(&["a", "b", "c"]), "`a`, `b` or `c`");
+    }
 
     #[test]
     fn slips_and_other_spellings_are_recognised_and_strangers_are_not() {

@@ -4,6 +4,7 @@
 //! every further line is an operation, a stream event, or an account of loss.
 
 use super::ids::IdSet;
+use super::kind::ClientKind;
 use crate::apf::answer::Class;
 use crate::clock::{BootId, MonoNs, WallTime};
 use serde::{Deserialize, Serialize};
@@ -52,50 +53,6 @@ pub enum Record {
         /// Operations that were due but never sent.
         lost: u64,
     },
-}
-
-/// Kinds of client, probes included.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "camelCase")]
-pub enum ClientKind {
-    /// Creates uniquely valued ConfigMaps.
-    LedgerWriter,
-    /// Quorum GET of single objects.
-    GetReader,
-    /// LIST of the ledger's objects.
-    ListReader,
-    /// Plain WATCH through the API server.
-    Watcher,
-    /// Watch on etcd itself.
-    EtcdWatcher,
-    /// The harness's own observer: etcd ranges, the truth that views are held against.
-    EtcdTruth,
-    /// `/readyz` of one API server.
-    ApiReady,
-    /// The lease of a leader-elected component.
-    LeaderLease,
-    /// GET and LIST of a Secret.
-    SecretReader,
-    /// Compare-and-swap updates of objects of its own.
-    CasUpdater,
-    /// The watcher and reflector of the kube crate.
-    Reflector,
-    /// Raw etcd leases, some kept alive and some given back.
-    LeaseKeeper,
-    /// Candidates for one Lease, by the rules of client-go.
-    LeaderElector,
-    /// Creates core/v1 Events.
-    EventWriter,
-    /// Deployments that the controller manager has to act upon.
-    Deployer,
-    /// Pods that the scheduler has to look at.
-    PodCreator,
-    /// Requests at instants that are fixed beforehand.
-    Load,
-    /// The same, sent again when they are refused.
-    RetryingLoad,
 }
 
 /// What is done to an etcd lease.

@@ -6,15 +6,11 @@ use super::{MinimumOperations, PlannedClient, PlannedComponent};
 use crate::client::under_test::{TalksTo, Works};
 use crate::component::network::OBSERVER_USER;
 use crate::component::{ComponentId, HostId, Role};
-use crate::drill::spec::{ApiReady, Client, Drill, Objective, SteadyState, Step, Topology};
+use crate::drill::spec::{Client, Drill, Topology};
 use crate::fault::apf_level::client_user;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
+use crate::probe::{self, Identity, Needs, Probe};
 use std::time::Duration;
-
-/// Time between two readings of etcd's own state.
-const TRUTH_EVERY: Duration = Duration::from_millis(500);
-/// Time between two looks at a leader's Lease, which is renewed every 2 s by default.
-const LEADER_EVERY: Duration = Duration::from_millis(500);
 
 /// Every component, in start order, each on a host of its own name.
 #[must_use]
@@ -65,62 +61,22 @@ pub(super) fn clients(drill: &Drill, components: &[PlannedComponent]) -> Vec<Pla
     planned
 }
 
-/// What the plan adds by itself: the truth, readiness, leaders.
+/// What the plan adds by itself.
 fn probes(drill: &Drill, components: &[PlannedComponent], windows: &Windows) -> Vec<PlannedClient> {
-    let probe = |name: String, kind, target: &ComponentId, identity, every| PlannedClient {
-        name,
+    let of_role = |role| of_role(components, role);
+    let planned = |(kind, probe): (ClientKind, Probe)| PlannedClient {
+        identity: match probe.identity {
+            Identity::Observer => OBSERVER_USER.to_owned(),
+            Identity::Own => client_user(&probe.name),
+        },
+        name: probe.name,
         kind,
-        target: target.clone(),
-        identity,
+        target: probe.target,
         spec: None,
-        every_ns: Some(nanos(every)),
-        minimum: windows.paced(every),
+        every_ns: Some(nanos(probe.every)),
+        minimum: windows.paced(probe.every),
     };
-    let mut probes = Vec::new();
-    if needs_truth(drill) {
-        let etcd = ComponentId("etcd-1".to_owned());
-        let name = "etcd-truth".to_owned();
-        probes.push(probe(name, ClientKind::EtcdTruth, &etcd, OBSERVER_USER.to_owned(), TRUTH_EVERY));
-    }
-    let ready_every = ready_every(drill);
-    let api_servers = of_role(components, Role::KubeApiserver);
-    for component in &api_servers {
-        let name = format!("ready-{component}");
-        let identity = client_user(&name);
-        probes.push(probe(name, ClientKind::ApiReady, component, identity, ready_every));
-    }
-    let led =
-        [(Role::KubeControllerManager, "kube-controller-manager"), (Role::KubeScheduler, "kube-scheduler")];
-    for (role, lease) in led {
-        if !of_role(components, role).is_empty() {
-            let name = format!("leader-{lease}");
-            let identity = client_user(&name);
-            probes.push(probe(name, ClientKind::LeaderLease, &api_servers[0], identity, LEADER_EVERY));
-        }
-    }
-    probes
-}
-
-/// Whether something in the drill is judged by, or done to, etcd itself.
-fn needs_truth(drill: &Drill) -> bool {
-    let spec = &drill.spec;
-    let step = |s: &Step| {
-        let of_etcd = s.kind().fault().is_some_and(|fault| fault.role() == Role::Etcd);
-        of_etcd || s.kind().is_about_etcd()
-    };
-    let objective = |o: &Objective| o.kind().rests_on_truth();
-    spec.steps.iter().any(step)
-        || spec.objectives.iter().any(objective)
-        || spec.clients.iter().any(|c| matches!(c, Client::EtcdWatcher(_)))
-}
-
-/// Pace of the drill's own `apiReady` condition, else the default one.
-fn ready_every(drill: &Drill) -> Duration {
-    let condition = drill.spec.steady_state.iter().find_map(|s| match s {
-        SteadyState::ApiReady(ready) => Some(ready.every),
-        SteadyState::WriteSucceeds(_) => None,
-    });
-    condition.unwrap_or(ApiReady::default().every).0
+    probe::planned(Needs { drill, of_role: &of_role }).into_iter().map(planned).collect()
 }
 
 /// Time between two writes of all ledger writers together.

@@ -30,7 +30,7 @@ use crate::drill::flow::REQUEST_TIMEOUT;
 use crate::drill::spec::{
     Client, Drill, EncryptionAtRest, Limits, Objective, ProviderKind, SteadyState, Step, Topology,
 };
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

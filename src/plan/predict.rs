@@ -29,6 +29,7 @@ use crate::client::watcher::InitialState;
 use crate::component::ComponentId;
 use crate::drill::spec::{Client, Drill, ListReader, Objective, RestoreSnapshot, Step};
 use crate::drill::values::Span;
+use crate::history::kind::Knows;
 use crate::step::bump::Bump;
 use crate::step::restart::Which;
 use crate::version::minor;
@@ -44,10 +45,6 @@ const CONSISTENT_LIST_FROM_CACHE: u32 = 31;
 fn watch_list(kubernetes: &str) -> bool {
     // A version that can't be read is taken for a new one.
     minor(kubernetes).is_none_or(|m| m == 32 || m >= 34)
-}
-
-fn is_watch(client: &Client) -> bool {
-    matches!(client, Client::Watcher(_) | Client::EtcdWatcher(_) | Client::Reflector(_))
 }
 
 /// A prediction per client of the drill; none when no restore follows a loss.
@@ -106,14 +103,13 @@ impl<'a> Procedure<'a> {
     }
 
     fn predict(&self, client: &Client) -> Option<Prediction> {
-        let watch = is_watch(client);
-        let lies = match client {
-            Client::LedgerWriter(_) | Client::SecretReader(_) => return None,
-            Client::GetReader(_) | Client::CasUpdater(_) => false,
-            Client::ListReader(list) => self.list_lies(list),
-            Client::Watcher(_) | Client::EtcdWatcher(_) | Client::Reflector(_) => self.past != Past::Yes,
+        let knows = client.kind().about().kind.knows();
+        let lies = match (client, knows) {
+            (Client::ListReader(list), _) => self.list_lies(list),
+            (_, Knows::Objects) => false,
+            (_, Knows::Watch) => self.past != Past::Yes,
             // They hold no view; what is expected of them is in `consumers`.
-            _ => return None,
+            (_, Knows::Lists | Knows::Writes | Knows::Truth | Knows::Nothing) => return None,
         };
         let after = if lies { PredictedView::LostTimeline } else { PredictedView::True };
         let before = if self.past == Past::Yes { PredictedView::NotApplicable } else { after };
@@ -121,7 +117,7 @@ impl<'a> Procedure<'a> {
             client: client.name().to_owned(),
             before_passing: before,
             after_passing: after,
-            gone_410: watch && self.past == Past::Yes,
+            gone_410: knows == Knows::Watch && self.past == Past::Yes,
             refusals: self.refusals(client),
             source: self.source(client),
         })

@@ -5,7 +5,7 @@ use super::{Plan, PlannedClient};
 use crate::drill::spec::Step;
 use crate::drill::values::Span;
 use crate::escape;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use std::fmt::Write as _;
 use std::time::Duration;
 use tabled::builder::Builder;

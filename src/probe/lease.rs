@@ -1,8 +1,10 @@
 //! Who leads: the Lease of a leader-elected component.
 
+use super::{Identity, Needs, Probe};
 use crate::client::context::ClientContext;
 use crate::client::pace::Pace;
 use crate::client::session::{Broken, Session, Setup};
+use crate::component::Role;
 use crate::history::record::{Answer, Op, Outcome};
 use crate::load::pacer::Account;
 use crate::wire::failure::FailureClass;
@@ -12,8 +14,28 @@ use hyper::Method;
 use std::borrow::Cow;
 use std::time::Duration;
 
+/// Its name begins so; the Lease follows.
+pub const NAME: &str = "leader-";
+/// Time between two looks at a Lease, which is renewed every 2 s by default.
+const EVERY: Duration = Duration::from_millis(500);
 /// An answer later than this is none.
 pub const DEADLINE: Duration = Duration::from_secs(2);
+
+/// One for each kind of component that elects a leader.
+#[must_use]
+pub fn planned(needs: Needs<'_>) -> Vec<Probe> {
+    let Some(target) = (needs.of_role)(Role::KubeApiserver).into_iter().next() else { return Vec::new() };
+    let runs = |role| !(needs.of_role)(role).is_empty();
+    let led = [Role::KubeControllerManager, Role::KubeScheduler].into_iter().zip(LEASES);
+    led.filter(|(role, _)| runs(*role))
+        .map(|(_, lease)| Probe {
+            name: format!("{NAME}{lease}"),
+            target: target.clone(),
+            identity: Identity::Own,
+            every: EVERY,
+        })
+        .collect()
+}
 
 /// Asks until told to end.
 pub async fn run(ctx: ClientContext) {
@@ -38,7 +60,7 @@ async fn observe(session: &mut Session, setup: &Setup) -> Result<Account, Broken
     Ok(pace.account())
 }
 
-/// Leases that leader-elected components hold in `kube-system`.
+/// Leases that controller managers and schedulers hold in `kube-system`.
 pub const LEASES: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
 
 /// The lease that a probe of this name reads: its name ends with the lease's,

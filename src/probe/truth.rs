@@ -1,12 +1,47 @@
 //! etcd's own state, the truth that clients' views are held against.
 
+use super::{Identity, Needs, Probe};
 use crate::client::context::ClientContext;
 use crate::client::etcd_range::range;
 use crate::client::pace::Pace;
 use crate::client::session::{Broken, Session, Setup};
+use crate::component::{ComponentId, Role};
+use crate::drill::spec::{Client, Drill, Objective, Step};
 use crate::etcd::client::EtcdClient;
 use crate::etcd::registry::ledger_prefix;
 use crate::load::pacer::Account;
+use std::time::Duration;
+
+/// Its name.
+pub const NAME: &str = "etcd-truth";
+/// Time between two readings.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// One, at the first member, when something in the drill is judged by, or done to, etcd itself.
+#[must_use]
+pub fn planned(needs: Needs<'_>) -> Vec<Probe> {
+    let members = (needs.of_role)(Role::Etcd);
+    let first = members.into_iter().take(usize::from(is_needed(needs.drill)));
+    let probe = |target: ComponentId| Probe {
+        name: NAME.to_owned(),
+        target,
+        identity: Identity::Observer,
+        every: EVERY,
+    };
+    first.map(probe).collect()
+}
+
+fn is_needed(drill: &Drill) -> bool {
+    let spec = &drill.spec;
+    let step = |s: &Step| {
+        let of_etcd = s.kind().fault().is_some_and(|fault| fault.role() == Role::Etcd);
+        of_etcd || s.kind().is_about_etcd()
+    };
+    let objective = |o: &Objective| o.kind().rests_on_truth();
+    spec.steps.iter().any(step)
+        || spec.objectives.iter().any(objective)
+        || spec.clients.iter().any(|c| matches!(c, Client::EtcdWatcher(_)))
+}
 
 /// Ranges over the ledger's keys until told to end.
 pub async fn run(ctx: ClientContext) {

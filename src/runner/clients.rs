@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::component::network::{CLIENT_GROUP, Identity, OBSERVER_USER};
 use crate::dispatch::dispatcher::Journalist;
 use crate::dispatch::observations::Observations;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use crate::history::recorder::Recorder;
 use crate::ledger::Ledger;
 use crate::plan::{Plan, PlannedClient};

@@ -15,7 +15,7 @@ use crate::evidence::redact::copy_log;
 use crate::evidence::secrets::KnownSecrets;
 use crate::guard::lock::DrillLock;
 use crate::guard::{self, GuardError};
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use crate::journal::entry::{DEAD_MAN, JournalEvent, Phase, RunOutcome};
 use crate::journal::writer::JournalWriter;
 use crate::journal::{self, JournalError};

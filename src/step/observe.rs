@@ -5,7 +5,7 @@ use super::{StepContext, StepError};
 use crate::dispatch::observations::Observations;
 use crate::drill::lint::{Lint, Place, SoFar, WAIT};
 use crate::drill::values::Span;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use crate::journal::entry::Fact;
 use crate::plan::PlannedStep;
 use schemars::JsonSchema;

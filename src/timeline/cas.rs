@@ -9,7 +9,8 @@ use super::clients::ClientLog;
 use super::gets::Right;
 use super::truth::{Side, side};
 use crate::clock::MonoNs;
-use crate::history::record::{Answer, ClientKind, Op, OpRecord, Outcome};
+use crate::history::kind::ClientKind;
+use crate::history::record::{Answer, Op, OpRecord, Outcome};
 use std::collections::BTreeMap;
 
 /// One update that was called, or answered, on the restored timeline.

@@ -2,7 +2,8 @@
 
 use super::EvidenceInput;
 use crate::clock::{BootId, MonoNs};
-use crate::history::record::{ClientKind, EventRecord, Op, OpRecord, Outcome, Record};
+use crate::history::kind::ClientKind;
+use crate::history::record::{EventRecord, Op, OpRecord, Outcome, Record};
 use crate::plan::PlannedClient;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,7 +4,8 @@ use super::Restored;
 use super::clients::ClientLog;
 use super::truth::{Side, side};
 use crate::clock::MonoNs;
-use crate::history::record::{ClientKind, Op, OpRecord, Outcome};
+use crate::history::kind::ClientKind;
+use crate::history::record::{Op, OpRecord, Outcome};
 
 /// One GET on the restored timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]

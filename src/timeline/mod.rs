@@ -150,7 +150,7 @@ impl Timeline {
         let lanes = logs.iter().map(|log| samples::lane(log, restored.as_ref())).collect();
         let watches = restored.as_ref().map_or_else(Vec::new, |restored| {
             logs.iter()
-                .filter(|log| views::is_watch(log.kind()))
+                .filter(|log| log.kind().is_watch())
                 .map(|log| WatchSummary {
                     client: log.name().to_owned(),
                     first_live: marks::first_live(log, restored),

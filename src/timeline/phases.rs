@@ -2,10 +2,10 @@
 
 use super::boundaries::Boundaries;
 use super::clients::ClientLog;
-use super::views::is_watch;
 use super::{cas, consumed, gets};
 use crate::clock::MonoNs;
-use crate::history::record::{ClientKind, Event};
+use crate::history::kind::ClientKind;
+use crate::history::record::Event;
 use crate::plan::MinimumOperations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,7 @@ fn completed(log: &ClientLog) -> Vec<MonoNs> {
         ClientKind::ListReader => {
             log.listings().iter().filter(|l| l.complete().is_some()).map(|l| l.ret).collect()
         }
-        kind if is_watch(kind) => log
+        kind if kind.is_watch() => log
             .events()
             .filter(|(_, e)| {
                 matches!(e.event, Event::Put { .. } | Event::Delete { .. } | Event::Other { .. })

@@ -7,9 +7,10 @@ use super::consumed;
 use super::gets::{self, Right};
 use super::sustained::{Sample, State, with_gaps};
 use super::truth::{Side, side};
-use super::views::{Judged, View, holds_views, is_watch, views};
+use super::views::{Judged, View, views};
 use crate::clock::MonoNs;
-use crate::history::record::{ClientKind, ENDED_AS_ASKED, Op, OpRecord, Outcome, Record};
+use crate::history::kind::ClientKind;
+use crate::history::record::{ENDED_AS_ASKED, Op, OpRecord, Outcome, Record};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -68,7 +69,7 @@ impl Lane {
             let took = sample.ret.since(sample.call);
             let (state, reason) = match &sample.state {
                 // Until its answer came nobody could know that it would be a good one.
-                State::Good if took > SLOW_NS && !is_watch(self.kind) => (
+                State::Good if took > SLOW_NS && !self.kind.is_watch() => (
                     LaneState::Unknown,
                     Some(format!("answered, and rightly, after {} ms", took / 1_000_000)),
                 ),
@@ -102,7 +103,7 @@ impl Lane {
 #[must_use]
 pub fn lane(log: &ClientLog, restored: Option<&Restored>) -> Lane {
     let mut samples = match log.kind() {
-        kind if holds_views(kind) => view_samples(log, restored),
+        kind if kind.knows().all() => view_samples(log, restored),
         ClientKind::GetReader => get_samples(log, restored),
         ClientKind::CasUpdater => cas_samples(log, restored),
         ClientKind::Deployer | ClientKind::PodCreator => consumed::samples(log),
@@ -112,7 +113,7 @@ pub fn lane(log: &ClientLog, restored: Option<&Restored>) -> Lane {
             .collect(),
     };
     samples.sort_by_key(|s| (s.call, s.ret));
-    let paced = if is_watch(log.kind()) { None } else { log.planned.every_ns };
+    let paced = if log.kind().is_watch() { None } else { log.planned.every_ns };
     let until = match log.records.last() {
         Some(Record::Closed { mono_ns, .. }) => Some(*mono_ns),
         _ => None,

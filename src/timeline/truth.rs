@@ -8,7 +8,8 @@
 use super::clients::ClientLog;
 use super::writes::{Told, Write};
 use crate::clock::MonoNs;
-use crate::history::record::{ClientKind, Op, Outcome};
+use crate::history::kind::ClientKind;
+use crate::history::record::{Op, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One linearizable range.

@@ -4,7 +4,8 @@ use super::Restored;
 use super::clients::{ClientLog, ListResult, Listing};
 use super::truth::{Difference, Side, side};
 use crate::clock::MonoNs;
-use crate::history::record::{ClientKind, Event, Op, Outcome, Record};
+use crate::history::kind::{ClientKind, Knows};
+use crate::history::record::{Event, Op, Outcome, Record};
 use std::collections::BTreeSet;
 
 /// One look at what a client believed.
@@ -55,25 +56,13 @@ impl View {
     }
 }
 
-/// The client holds views of the whole ledger.
-#[must_use]
-pub fn holds_views(kind: ClientKind) -> bool {
-    kind == ClientKind::ListReader || is_watch(kind)
-}
-
-/// The client keeps a state up to date by what a watch delivers.
-#[must_use]
-pub fn is_watch(kind: ClientKind) -> bool {
-    matches!(kind, ClientKind::Watcher | ClientKind::EtcdWatcher | ClientKind::Reflector)
-}
-
 /// Every look at the beliefs of a list reader or watcher on the restored timeline.
 #[must_use]
 pub fn views(log: &ClientLog, restored: &Restored) -> Vec<View> {
-    match log.kind() {
-        ClientKind::ListReader => log.listings().iter().filter_map(|l| list_view(log, l, restored)).collect(),
-        kind if is_watch(kind) => folded(log, restored),
-        _ => Vec::new(),
+    match log.kind().knows() {
+        Knows::Lists => log.listings().iter().filter_map(|l| list_view(log, l, restored)).collect(),
+        Knows::Watch => folded(log, restored),
+        Knows::Nothing | Knows::Writes | Knows::Objects | Knows::Truth => Vec::new(),
     }
 }
 

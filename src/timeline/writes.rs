@@ -2,7 +2,8 @@
 
 use super::clients::ClientLog;
 use crate::clock::MonoNs;
-use crate::history::record::{ClientKind, Op, Outcome};
+use crate::history::kind::ClientKind;
+use crate::history::record::{Op, Outcome};
 
 /// What the writer was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,9 @@ use quakeproof::clock::{BootId, MonoNs, WallTime};
 use quakeproof::component::ComponentId;
 use quakeproof::drill::spec::{Client, Objective};
 use quakeproof::drill::values::Span;
+use quakeproof::history::kind::ClientKind;
 use quakeproof::history::record::{
-    Answer, ClientKind, Event, EventRecord, LeaseAction, Made, Op, OpRecord, Outcome, Record,
+    Answer, Event, EventRecord, LeaseAction, Made, Op, OpRecord, Outcome, Record,
 };
 use quakeproof::plan::{
     ConsumerPrediction, Expected, MinimumOperations, PlannedClient, PlannedObjective, Question,

@@ -12,7 +12,8 @@ use quakeproof::drill::spec::{
     ClusterSpec, Drill, Limits, Metadata, Objective, ProviderKind, Spec, Step, Sustained, Topology,
 };
 use quakeproof::drill::values::Span;
-use quakeproof::history::record::{Answer, ClientKind, Event, EventRecord, Op, OpRecord, Outcome, Record};
+use quakeproof::history::kind::ClientKind;
+use quakeproof::history::record::{Answer, Event, EventRecord, Op, OpRecord, Outcome, Record};
 use quakeproof::journal::entry::{Entry, Fact, JournalEvent, Phase, RunOutcome};
 use quakeproof::plan::{
     MinimumOperations, Plan, PlannedClient, PlannedCluster, PlannedObjective, PlannedStep, PredictedView,

@@ -5,7 +5,8 @@ use crate::world::{BOOT, MS, Manner, START, World};
 use quakeproof::check::{Finding, Verdict};
 use quakeproof::clock::{BootId, MonoNs};
 use quakeproof::drill::spec::Step;
-use quakeproof::history::record::{Answer, ClientKind, Event, EventRecord, Op, OpRecord, Outcome, Record};
+use quakeproof::history::kind::ClientKind;
+use quakeproof::history::record::{Answer, Event, EventRecord, Op, OpRecord, Outcome, Record};
 use quakeproof::journal::entry::{Fact, JournalEvent};
 use quakeproof::step::restore_spec::RestoreSnapshot;
 

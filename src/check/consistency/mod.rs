@@ -101,7 +101,7 @@ impl Consistency {
     /// Versions that nobody is on record to have written: lost ones that were read
     /// after the restore, or objects out of nowhere.
     fn strays(&mut self, judge: &Judge, run: &Run) {
-        use crate::history::record::ClientKind;
+        use crate::history::kind::ClientKind;
         let broken_off = judge
             .logs
             .iter()

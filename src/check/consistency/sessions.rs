@@ -7,7 +7,8 @@
 use super::epochs::Run;
 use super::violation::{Rule, Violation};
 use crate::check::revisions::delivered;
-use crate::history::record::{ClientKind, Op, Outcome, Record, RevisionOf};
+use crate::history::kind::ClientKind;
+use crate::history::record::{Op, Outcome, Record, RevisionOf};
 use crate::timeline::clients::ClientLog;
 
 /// A revision that the store had reached, as a client was shown it.

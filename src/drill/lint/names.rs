@@ -1,11 +1,10 @@
 //! Names: what kind of file it is, kebab-case, unique, not taken by the plan's own probes.
 
 use super::super::spec::API_VERSION;
+use super::super::suggest::or;
 use super::{Lint, Place};
+use crate::probe;
 use std::collections::BTreeSet;
-
-/// Names that the plan gives to probes that it adds.
-const RESERVED: [&str; 3] = ["etcd-truth", "ready-", "leader-"];
 
 /// Longest name; it becomes part of file and user names.
 const MAX_LENGTH: usize = 63;
@@ -83,9 +82,9 @@ fn clients(lint: &mut Lint<'_>) {
         if !seen.insert(name) {
             lint.error(&path, format!("a client named `{name}` stands above"), "names are unique in a drill");
         }
-        if RESERVED.iter().any(|r| name == *r || (r.ends_with('-') && name.starts_with(r))) {
+        if probe::NAMES.iter().any(|p| name == *p || (p.ends_with('-') && name.starts_with(p))) {
             let title = format!("client name `{name}` is taken by a probe that every plan adds");
-            lint.error(&path, title, "choose a name without `etcd-truth`, `ready-` or `leader-` in front");
+            lint.error(&path, title, format!("choose a name without {} in front", or(probe::NAMES)));
         }
     }
 }

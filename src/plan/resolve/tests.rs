@@ -2,7 +2,7 @@ use super::super::digest::{canonical_bytes, plan_digest};
 use super::super::{MinimumOperations, Plan};
 use super::*;
 use crate::agent::undo::OnLapse;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use proptest::prelude::*;
 
 const DRILL: &str = include_str!("../../../scenarios/etcd/restore-without-bump.yaml");

@@ -3,7 +3,7 @@
 use crate::check::facts::{ClientFacts, EtcdRestoreFacts};
 use crate::check::seen::ObservedView;
 use crate::escape::visible;
-use crate::history::record::ClientKind;
+use crate::history::kind::ClientKind;
 use crate::report::build::word;
 use crate::report::figure;
 use crate::report::model::Report;
