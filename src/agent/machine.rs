@@ -200,8 +200,8 @@ impl Machine {
 
     /// What time alone brings about: lapsed leases are acted on, newest injection first.
     ///
-    /// Undos run side by side unless they act on a common component; then the older one
-    /// begins when the newer one has ended, so that things are taken apart in the
+    /// Undos run side by side unless one is in the other's way ([`Lease::waits_for`]); then the
+    /// older one begins when the newer one has ended, so that things are taken apart in the
     /// reverse order of being put together.
     #[must_use]
     pub fn tick(&self, now: MonoNs) -> Decision {
@@ -215,7 +215,7 @@ impl Machine {
             }
             if lease.standing == Standing::Armed && lease.undo.on_lapse == OnLapse::HoldSafe {
                 decision.events.push((Keep::Attempt, LogEvent::Lapsed { run, injection }));
-            } else if busy.is_disjoint(&lease.components()) {
+            } else if !lease.waits_for(&busy) {
                 busy.extend(lease.components());
                 let by_lapse = lease.undoing().is_none_or(|(by_lapse, _)| by_lapse);
                 decision.events.push((Keep::Attempt, LogEvent::Undoing { run, injection, by_lapse }));
@@ -229,7 +229,7 @@ impl Machine {
     #[must_use]
     pub fn next_wake(&self) -> Option<MonoNs> {
         let busy = self.busy();
-        let free = self.leases.iter().filter(|l| busy.is_disjoint(&l.components()));
+        let free = self.leases.iter().filter(|l| !l.waits_for(&busy));
         free.filter_map(Lease::due_at).min()
     }
 
@@ -321,9 +321,9 @@ impl Machine {
             | Standing::Armed
             | Standing::Lapsed
             | Standing::Failed { .. } => {
-                if !self.busy().is_disjoint(&lease.components()) {
+                if lease.waits_for(&self.busy()) {
                     return Decision::refuse(format!(
-                        "another undo acts on components of injection {injection}; ask again when it has ended"
+                        "another undo acts on what injection {injection} needs; ask again when it has ended"
                     ));
                 }
                 let (run, injection) = (run.to_owned(), injection.clone());
@@ -454,6 +454,13 @@ impl Lease {
             | UndoOp::PutObjectBack { .. } => None,
         });
         acted_on.collect()
+    }
+
+    /// An undo that is under way acts on what this one needs: the same components, or any at all for
+    /// one that acts on none, since it asks the API servers, and they may be without etcd.
+    fn waits_for(&self, busy: &BTreeSet<ComponentId>) -> bool {
+        let own = self.components();
+        if own.is_empty() { !busy.is_empty() } else { !own.is_disjoint(busy) }
     }
 
     fn in_words(&self, now: MonoNs) -> String {

@@ -277,5 +277,21 @@ fn undos_of_common_components_run_one_after_another_newest_first() {
     assert_eq!(bench.tick(TTL + 3), [key("older")]);
 }
 
+#[test]
+fn an_undo_that_asks_the_api_begins_when_those_of_components_have_ended() {
+    let mut bench = Bench::new();
+    let paths = vec!["/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/a".to_owned()];
+    let ops = vec![UndoOp::RemoveObjects { servers: Vec::new(), run: "r".to_owned(), paths }];
+    let level = Undo { ops, ..undo("level", OnLapse::Revert, "") };
+    bench.ask(&Request::Arm { run: "r".to_owned(), undo: level, ttl_ns: TTL }, 0);
+    bench.ask(&arm("loss", OnLapse::Revert, "etcd-1"), 0);
+    assert_eq!(bench.tick(TTL), [key("loss")]);
+    assert_eq!(bench.tick(TTL + 1), []);
+    assert!(refused(&bench.ask(&revert("level"), TTL + 1)));
+    bench.finish("loss", Err("once".to_owned()), TTL + 2);
+    // It does not wait for one that is only owed.
+    assert_eq!(bench.tick(TTL + 3), [key("level")]);
+}
+
 #[path = "machine_properties.rs"]
 mod properties;

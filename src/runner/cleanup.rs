@@ -127,7 +127,7 @@ pub async fn emergency(run: &str, name: &str, removable: bool, provider: &dyn Pr
     }
     let Ok(cluster) = provider.attach(name).await else { return };
     let Ok(Response::Injections { injections }) = cluster.agent(&Request::List).await else { return };
-    for held in injections.into_iter().filter(|held| held.run == run) {
+    for held in injections.into_iter().rev().filter(|held| held.run == run) {
         let _ = cluster.agent(&Request::Revert { run: held.run, injection: held.injection }).await;
     }
 }

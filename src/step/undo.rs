@@ -16,9 +16,10 @@ pub enum Settled {
     Faulted(Vec<String>),
 }
 
-/// Has the agent undo every injection of the run that is still owed.
+/// Has the agent undo every injection of the run that is still owed, the newest one first: an older
+/// one was put in place without the newer one's disturbance, and may not be undone in it.
 ///
-/// `known` are the injections that the journal says were armed. One that the
+/// `known` are the injections that the journal says were armed, in that order. One that the
 /// agent does not know was never injected: the agent's own record comes first.
 ///
 /// # Errors
@@ -39,7 +40,7 @@ pub async fn settle(
         Err(error) => return all_failed(known, journalist, &error.to_string()).await,
     };
     let mut failures = Vec::new();
-    for injection in known {
+    for injection in known.iter().rev() {
         let mine = held.iter().find(|h| h.run == run && &h.injection == injection);
         if let Some(failure) = settle_one(run, injection, mine, cluster, journalist, cause).await? {
             failures.push(format!("{injection}: {failure}"));

@@ -416,7 +416,8 @@ fn unless_shared<T, E>(attempt: impl Fn() -> Result<T, E>, busy: impl Fn(&E) -> 
     }
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+/// Runs a future to its end on this thread.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(future)
 }

@@ -8,6 +8,7 @@ mod bench;
 mod frozen;
 mod interrupted;
 mod killed;
+mod order;
 mod parallel;
 mod process;
 mod storage;
