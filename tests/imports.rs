@@ -188,7 +188,7 @@ fn is_test(file: &str) -> bool {
     name == "tests.rs"
         || name.ends_with("_tests.rs")
         || name.ends_with("_properties.rs")
-        || name == "samples.rs"
+        || file == "journal/samples.rs"
 }
 
 /// First two parts of every path that begins with `crate`, outside of comments and tests.

@@ -15,6 +15,7 @@ mod openmetrics_rules;
 mod world;
 
 use fixture::{Case, HEAD};
+use quakeproof::check::unit::Unit;
 use quakeproof::clock::MonoNs;
 use quakeproof::history::record::Record;
 use quakeproof::report::{Prepared, Report, html, json, junit, markdown, openmetrics, prepare, terminal};
@@ -107,6 +108,29 @@ fn a_report_survives_the_way_through_json() {
     for (_, case) in cases() {
         let report = model(&case);
         assert_eq!(serde_json::from_str::<Report>(&json::render(&report)).unwrap(), report);
+    }
+}
+
+#[test]
+fn every_objective_for_lost_writes_stands_with_the_loss() {
+    let mut case = fixture::restore_without_bump();
+    let findings = &mut case.judgement.findings;
+    let in_time = findings.iter().position(|f| f.kind == "rpo").unwrap();
+    let mut in_writes = findings[in_time].clone();
+    "lost-count".clone_into(&mut in_writes.name);
+    "251 of them".clone_into(&mut in_writes.reason);
+    (in_writes.unit, in_writes.target, in_writes.observed) = (Unit::Writes, Some(300), Some(251));
+    (in_writes.lower, in_writes.upper, in_writes.from, in_writes.to) = (Some(251), Some(251), None, None);
+    findings.insert(in_time, in_writes);
+    let html = page(&case);
+    let loss = html.split("class=\"loss\"").nth(1).and_then(|rest| rest.split("</section>").next()).unwrap();
+    for part in [
+        "251 of them",
+        "lost-count: 251 writes (exact); at most 300 writes",
+        "lost-writes: 5.019 s",
+        "Last kept write",
+    ] {
+        assert!(loss.contains(part), "{part} is not in {loss}");
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::log::{LogEntry, LogEvent};
 use super::protocol::{Held, HeldState, Request, Response};
-use super::undo::{InjectionId, OnLapse, Undo, UndoOp};
+use super::undo::{InjectionId, Undo, UndoOp};
 use crate::clock::Stamp;
 use crate::clock::{BootId, MonoNs};
 use crate::component::ComponentId;
@@ -213,7 +213,7 @@ impl Machine {
             if !due {
                 continue;
             }
-            if lease.standing == Standing::Armed && lease.undo.on_lapse == OnLapse::HoldSafe {
+            if lease.standing == Standing::Armed && !lease.undo.on_lapse.acts() {
                 decision.events.push((Keep::Attempt, LogEvent::Lapsed { run, injection }));
             } else if !lease.waits_for(&busy) {
                 busy.extend(lease.components());
@@ -425,7 +425,7 @@ impl Lease {
     fn due_at(&self) -> Option<MonoNs> {
         match &self.standing {
             Standing::Armed => Some(self.expires),
-            Standing::Failed { .. } if self.undo.on_lapse == OnLapse::HoldSafe => None,
+            Standing::Failed { .. } if !self.undo.on_lapse.acts() => None,
             Standing::Failed { .. } => (self.lapse_failures < LAPSE_TRIES).then_some(self.expires),
             Standing::Undoing { running: false, .. } => Some(MonoNs(0)),
             Standing::Undoing { .. } | Standing::Lapsed | Standing::Undone { .. } | Standing::Discharged => {

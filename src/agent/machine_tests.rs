@@ -1,4 +1,5 @@
 use super::*;
+use crate::agent::undo::OnLapse;
 use crate::clock::Stamp;
 use crate::clock::WallTime;
 use crate::component::StopMethod;

@@ -28,6 +28,17 @@ pub enum OnLapse {
     RollForward,
 }
 
+impl OnLapse {
+    /// The undo is carried out by itself then.
+    #[must_use]
+    pub fn acts(self) -> bool {
+        match self {
+            Self::Revert | Self::RollForward => true,
+            Self::HoldSafe => false,
+        }
+    }
+}
+
 /// The inverse of an injection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

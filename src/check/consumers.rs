@@ -1,8 +1,8 @@
 //! What the cluster's own consumers did: acted on what was made, and on nothing that was lost.
 
 use super::Judge;
-use super::facts::{EtcdRestoreFacts, PredictionOutcome};
 use super::leases::Granted;
+use super::restore_facts::{EtcdRestoreFacts, PredictionOutcome};
 use crate::clock::MonoNs;
 use crate::history::kind::ClientKind;
 use crate::history::record::{Made, Op, Outcome};

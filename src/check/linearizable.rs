@@ -6,6 +6,7 @@ use super::consistency::violation::Violation;
 use super::coverage::{cut_short, is_about_ledger, too_little};
 use super::{Finding, Judge, Verdict};
 use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::check::unit::Unit;
 use crate::drill::lint::{Lint, Place};
 use crate::plan::{PlannedObjective, predict};
 use schemars::JsonSchema;
@@ -75,7 +76,7 @@ const QUOTED: usize = 5;
 /// Judges it.
 fn check(judge: &Judge, planned: &PlannedObjective, objective: &Linearizable) -> Finding {
     let mut finding = judge.finding(planned);
-    (finding.unit, finding.target) = ("violations".to_owned(), Some(0));
+    (finding.unit, finding.target) = (Unit::Violations, Some(0));
     let checked = match Consistency::of(judge, objective.budget) {
         Ok(checked) => checked,
         Err(reason) => {

@@ -4,11 +4,12 @@
 //! one that goes on after a short silence may have skipped objects for good.
 
 use super::coverage::{cut_short, is_about_ledger, too_little};
-use super::facts::on_lost_state;
+use super::restore_facts::on_lost_state;
 use super::seen::{ObservedView, Seen, accepted_on_lost_state, seen};
 use super::window::{Phase, Windows};
 use super::{Finding, Judge, Verdict};
 use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::check::unit::Unit;
 use crate::drill::lint::{Lint, Place, WAIT};
 use crate::drill::spec::{Client, Step};
 use crate::drill::values::Span;
@@ -193,7 +194,7 @@ fn told(log: &ClientLog, seen: &Seen) -> Told {
 /// Judges it.
 fn check(judge: &Judge, planned: &PlannedObjective, objective: &NoClientOnLostTimeline) -> Finding {
     let mut finding = judge.finding(planned);
-    (finding.unit, finding.target) = ("clients".to_owned(), Some(0));
+    (finding.unit, finding.target) = (Unit::Clients, Some(0));
     if let Err(reason) = judge.boundaries().restore() {
         finding.reason = format!("there is no restored timeline: {reason}");
         return finding;

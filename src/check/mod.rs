@@ -7,7 +7,6 @@ pub mod apf;
 pub mod consistency;
 pub mod consumers;
 pub mod coverage;
-pub mod facts;
 pub mod figures;
 pub mod leaders;
 pub mod leases;
@@ -16,11 +15,13 @@ pub mod linearizable;
 pub mod lost_timeline;
 pub mod objective;
 pub mod recorder;
+pub mod restore_facts;
 pub mod revisions;
 pub mod rpo;
 pub mod rto;
 pub mod seen;
 pub mod two_leaders;
+pub mod unit;
 pub mod window;
 
 use crate::journal::entry::RunOutcome;
@@ -28,11 +29,12 @@ use crate::plan::PlannedObjective;
 use crate::timeline::boundaries::Boundaries;
 use crate::timeline::clients::ClientLog;
 use crate::timeline::{EvidenceInput, Timeline};
-use facts::{EtcdRestoreFacts, PredictionOutcome};
 use ledger::Accounting;
 use recorder::RecorderAccount;
+use restore_facts::{EtcdRestoreFacts, PredictionOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use unit::Unit;
 
 /// What was proved. Merging takes the worst: fail, then inconclusive, then pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -54,9 +56,8 @@ impl Verdict {
     }
 }
 
-/// What was observed against one objective.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+/// What was observed against one objective. It is in no file: `report::model::Objective` is what reports promise of it.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     /// Objective name.
     pub name: String,
@@ -68,8 +69,8 @@ pub struct Finding {
     pub verdict: Verdict,
     /// One sentence for people.
     pub reason: String,
-    /// Unit of the figures below: `ns`, `writes`, `clients`, `violations`, `unpredicted requests`.
-    pub unit: String,
+    /// Unit of the figures below.
+    pub unit: Unit,
     /// Limit that the drill sets.
     pub target: Option<u64>,
     /// Best estimate; `None` with the reason above when unknown.
@@ -91,8 +92,7 @@ pub struct Finding {
 }
 
 /// A mark as a finding quotes it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindingMark {
     /// Name.
     pub name: String,
@@ -176,7 +176,7 @@ impl Finding {
             cluster: input.plan.cluster.name.clone(),
             verdict: Verdict::Inconclusive,
             reason,
-            unit: String::new(),
+            unit: Unit::None,
             target: None,
             observed: None,
             lower: None,
@@ -244,8 +244,10 @@ pub fn judge_over_time(input: &EvidenceInput) -> (Judgement, Option<Timeline>) {
                 })
         })
         .collect();
-    let facts =
-        prepared.as_ref().ok().and_then(|judge| guarded(|| facts::etcd_restore(judge)).ok().flatten());
+    let facts = prepared
+        .as_ref()
+        .ok()
+        .and_then(|judge| guarded(|| restore_facts::etcd_restore(judge)).ok().flatten());
     let (etcd_restore, predictions) = facts.map_or_else(Default::default, |(f, p)| (vec![f], p));
     let apf = prepared.as_ref().ok().and_then(|judge| guarded(|| apf::facts::apf(judge)).ok());
     let apf = apf.unwrap_or_default();

@@ -5,6 +5,7 @@ use super::figures::{human, judge_limit};
 use super::ledger::{Accounting, LostTime};
 use super::{Finding, FindingMark, Judge, Verdict};
 use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::check::unit::Unit;
 use crate::drill::lint::{Lint, Place, WAIT};
 use crate::drill::values::Span;
 use crate::history::kind::ClientKind;
@@ -88,9 +89,9 @@ fn check(judge: &Judge, planned: &PlannedObjective, rpo: &Rpo) -> Finding {
     }
     if let Some(limit) = rpo.at_most_writes {
         verdicts.push(judge_limit(Some(lost_writes), Some(lost_writes + unsettled), limit));
-        (finding.unit, finding.target) = ("writes".to_owned(), Some(limit));
+        (finding.unit, finding.target) = (Unit::Writes, Some(limit));
     } else {
-        finding.unit = "writes".to_owned();
+        finding.unit = Unit::Writes;
     }
     (finding.observed, finding.lower, finding.upper) =
         (Some(lost_writes), Some(lost_writes), Some(lost_writes + unsettled));
@@ -118,7 +119,7 @@ fn check(judge: &Judge, planned: &PlannedObjective, rpo: &Rpo) -> Finding {
 
 /// The time between the last kept and the last acknowledged write, against its limit.
 fn in_time(finding: &mut Finding, lost: Option<&LostTime>, limit: u64) -> (Verdict, String) {
-    (finding.unit, finding.target) = ("ns".to_owned(), Some(limit));
+    (finding.unit, finding.target) = (Unit::Nanoseconds, Some(limit));
     let Some(time) = lost else {
         return (Verdict::Inconclusive, "nothing was acknowledged before the loss".to_owned());
     };

@@ -4,6 +4,7 @@ use super::coverage::{cut_short, no_baseline, too_little};
 use super::figures::{human, judge_limit};
 use super::{Finding, FindingMark, Judge, Verdict};
 use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::check::unit::Unit;
 use crate::drill::lint::{Lint, Place, WAIT, WRITER};
 use crate::drill::spec::Step;
 use crate::drill::values::Span;
@@ -146,7 +147,7 @@ fn check(judge: &Judge, planned: &PlannedObjective, rto: &Rto) -> Finding {
     let limit = rto.within.as_ns();
     let (to_name, rests_on) = to_mark(rto.to);
     finding.capability = Some(to_name.to_owned());
-    (finding.unit, finding.target) = ("ns".to_owned(), Some(limit));
+    (finding.unit, finding.target) = (Unit::Nanoseconds, Some(limit));
     let from = match judge.timeline.marks.get(from_mark(rto.from)) {
         Ok(mark) => mark,
         Err(reason) => {

@@ -7,6 +7,7 @@ use super::figures::human;
 use super::leaders::{beliefs, elections, overlaps, total_ns};
 use super::{Finding, Judge, Verdict};
 use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::check::unit::Unit;
 use crate::drill::lint::{Lint, Place};
 use crate::drill::spec::Client;
 use crate::history::kind::ClientKind;
@@ -62,7 +63,7 @@ impl ObjectiveKind for NoTwoLeaders {
 /// Judges it. Overlaps that are recorded are proven, whatever else is missing.
 fn check(judge: &Judge, planned: &PlannedObjective) -> Finding {
     let mut finding = judge.finding(planned);
-    (finding.unit, finding.target) = ("ns".to_owned(), Some(0));
+    (finding.unit, finding.target) = (Unit::Nanoseconds, Some(0));
     let elections = elections(&judge.logs);
     if elections.is_empty() {
         finding.reason = "no client of the drill stands for election".to_owned();

@@ -1,3 +1,5 @@
+//! A clock that a test sets.
+
 use super::{BootId, Clock, MonoNs};
 use std::sync::Mutex;
 

@@ -1,3 +1,5 @@
+//! The clocks of the machine.
+
 use super::{BootId, Clock, MonoNs};
 use nix::time::{ClockId, clock_gettime};
 

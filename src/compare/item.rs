@@ -58,7 +58,7 @@ impl Value {
 
     pub(super) fn figure(finding: &Finding) -> Self {
         let Finding { observed, lower, upper, .. } = *finding;
-        Self { text: figure::bounded(observed, lower, upper, &finding.unit), lower, upper }
+        Self { text: figure::bounded(observed, lower, upper, finding.unit), lower, upper }
     }
 }
 

@@ -6,9 +6,9 @@
 //! is never the same.
 
 mod ended;
-mod flow;
 mod interval;
 mod item;
+mod levels;
 mod objectives;
 mod predictions;
 mod run;
@@ -74,7 +74,7 @@ pub struct DifferentDrills(String);
 pub fn compare(runs: &Sides<Run>) -> Result<Comparison, DifferentDrills> {
     let drill = only_drill(runs)?;
     let objectives = objectives::items(runs);
-    let levels = flow::items(runs, &objectives::decided(&objectives));
+    let levels = levels::items(runs, &objectives::decided(&objectives));
     let mut items = vec![ended::item(runs)];
     items.extend(objectives);
     items.extend(levels);

@@ -3,6 +3,7 @@
 use super::interval::{Interval, Relation, relate};
 use super::item::{About, Item, Outcome, Ruling, SAME, Value, ruled};
 use super::{Run, Sides};
+use crate::check::unit::Unit;
 use crate::check::{Finding, Verdict};
 use crate::report::figure::{met, quantity};
 use std::collections::BTreeMap;
@@ -81,7 +82,7 @@ fn verdict(findings: &Sides<&Finding>) -> Ruling {
 }
 
 fn limit(finding: &Finding) -> String {
-    finding.target.map_or_else(|| "none".to_owned(), |target| quantity(target, &finding.unit))
+    finding.target.map_or_else(|| "none".to_owned(), |target| quantity(target, finding.unit))
 }
 
 fn inconclusive(findings: &Sides<&Finding>) -> Option<Ruling> {
@@ -115,7 +116,7 @@ fn figure(findings: &Sides<&Finding>, verdict: Outcome) -> Ruling {
             "a percentile of one run says little about the next; the verdicts agree",
         );
     }
-    let of_time = findings.iter().all(|finding| finding.unit == "ns");
+    let of_time = findings.iter().all(|finding| finding.unit == Unit::Nanoseconds);
     match (relation, of_time, verdict) {
         (Relation::Equal, _, _) => SAME,
         (Relation::Overlapping, _, _) => ruled(Outcome::NotDistinguishable, "the bounds overlap"),
@@ -150,9 +151,9 @@ mod tests {
 
     #[test]
     fn time_differs_when_bounds_have_nothing_in_common() {
-        let short = || made(Verdict::Pass, "ns", (Some(1), Some(5)));
-        let long = || made(Verdict::Pass, "ns", (Some(6), Some(9)));
-        let middle = || made(Verdict::Pass, "ns", (Some(5), Some(6)));
+        let short = || made(Verdict::Pass, Unit::Nanoseconds, (Some(1), Some(5)));
+        let long = || made(Verdict::Pass, Unit::Nanoseconds, (Some(6), Some(9)));
+        let middle = || made(Verdict::Pass, Unit::Nanoseconds, (Some(5), Some(6)));
         assert_eq!(outcomes(short(), long()), each(Outcome::Same, Outcome::Worse));
         assert_eq!(outcomes(long(), short()), each(Outcome::Same, Outcome::Better));
         assert_eq!(outcomes(short(), middle()), each(Outcome::Same, Outcome::NotDistinguishable));
@@ -161,8 +162,10 @@ mod tests {
 
     #[test]
     fn a_percentile_differs_only_with_its_verdict() {
-        let of_latency =
-            |verdict, ns| Finding { kind: LATENCY.to_owned(), ..made(verdict, "ns", (Some(ns), Some(ns))) };
+        let of_latency = |verdict, ns| Finding {
+            kind: LATENCY.to_owned(),
+            ..made(verdict, Unit::Nanoseconds, (Some(ns), Some(ns)))
+        };
         let (short, long) = (of_latency(Verdict::Pass, 55), of_latency(Verdict::Pass, 76));
         assert_eq!(outcomes(short.clone(), short.clone()), only(Outcome::Same));
         assert_eq!(outcomes(short.clone(), long), only(Outcome::Same));
@@ -173,16 +176,16 @@ mod tests {
 
     #[test]
     fn what_was_not_reached_is_later_than_what_was() {
-        let reached = made(Verdict::Pass, "ns", (Some(1), Some(5)));
-        let never = made(Verdict::Fail, "ns", (Some(30), None));
+        let reached = made(Verdict::Pass, Unit::Nanoseconds, (Some(1), Some(5)));
+        let never = made(Verdict::Fail, Unit::Nanoseconds, (Some(30), None));
         assert_eq!(outcomes(reached.clone(), never.clone()), only(Outcome::Worse));
         assert_eq!(outcomes(never, reached), only(Outcome::Better));
     }
 
     #[test]
     fn nothing_is_concluded_from_an_inconclusive_objective_not_even_that_it_is_the_same() {
-        let proven = || made(Verdict::Pass, "ns", (Some(1), Some(5)));
-        let unknown = || made(Verdict::Inconclusive, "ns", (Some(60), Some(70)));
+        let proven = || made(Verdict::Pass, Unit::Nanoseconds, (Some(1), Some(5)));
+        let unknown = || made(Verdict::Inconclusive, Unit::Nanoseconds, (Some(60), Some(70)));
         for (a, b) in [(proven(), unknown()), (unknown(), proven()), (unknown(), unknown())] {
             assert_eq!(outcomes(a, b), only(Outcome::NotDistinguishable));
         }
@@ -190,7 +193,7 @@ mod tests {
 
     #[test]
     fn more_of_a_count_is_worse_only_by_the_verdict() {
-        let count = |verdict, n| made(verdict, "writes", (Some(n), Some(n)));
+        let count = |verdict, n| made(verdict, Unit::Writes, (Some(n), Some(n)));
         let (pass, fail) = (Verdict::Pass, Verdict::Fail);
         assert_eq!(outcomes(count(pass, 3), count(pass, 4)), each(Outcome::Same, Outcome::Changed));
         assert_eq!(outcomes(count(pass, 3), count(fail, 4)), only(Outcome::Worse));
@@ -200,9 +203,9 @@ mod tests {
 
     #[test]
     fn a_tighter_limit_is_no_worse_cluster() {
-        let mut tight = made(Verdict::Fail, "ns", (Some(1), Some(5)));
+        let mut tight = made(Verdict::Fail, Unit::Nanoseconds, (Some(1), Some(5)));
         tight.target = Some(2);
-        let loose = made(Verdict::Pass, "ns", (Some(1), Some(5)));
+        let loose = made(Verdict::Pass, Unit::Nanoseconds, (Some(1), Some(5)));
         assert_eq!(outcomes(loose, tight), each(Outcome::NotDistinguishable, Outcome::Same));
     }
 

@@ -6,7 +6,7 @@
 use super::interval::{Interval, Relation, relate};
 use super::item::{About, Item, Outcome, Ruling, SAME, Value, ruled};
 use super::{Run, Sides};
-use crate::check::facts::PredictionOutcome;
+use crate::check::restore_facts::PredictionOutcome;
 
 /// An item per prediction.
 pub(super) fn items(runs: &Sides<Run>) -> Vec<Item> {

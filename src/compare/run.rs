@@ -1,7 +1,7 @@
 //! What of a judged run is compared.
 
 use crate::check::apf::facts::ApfFacts;
-use crate::check::facts::PredictionOutcome;
+use crate::check::restore_facts::PredictionOutcome;
 use crate::check::{Finding, Verdict, judge};
 use crate::journal::entry::{JournalEvent, RunOutcome};
 use crate::plan::Versions;

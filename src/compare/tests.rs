@@ -6,7 +6,8 @@ use crate::check::apf::facts::{
     ApfAccounting, ApfControl, ApfFacts, ApfLatency, ApfLeak, ApfPhase, ApfPredicted, ApfPredictedRejected,
     ApfRejected, ApfSeats, ApfServer,
 };
-use crate::check::facts::PredictionOutcome;
+use crate::check::restore_facts::PredictionOutcome;
+use crate::check::unit::Unit;
 use crate::check::{Finding, Verdict};
 use crate::journal::entry::RunOutcome;
 use crate::plan::Versions;
@@ -17,14 +18,14 @@ pub(super) fn sides(a: Run, b: Run) -> Sides<Run> {
     Sides { a: vec![a], b: vec![b] }
 }
 
-pub(super) fn finding(verdict: Verdict, unit: &str, (lower, upper): (Option<u64>, Option<u64>)) -> Finding {
+pub(super) fn finding(verdict: Verdict, unit: Unit, (lower, upper): (Option<u64>, Option<u64>)) -> Finding {
     Finding {
         name: "holds".to_owned(),
         kind: "rto".to_owned(),
         cluster: "main".to_owned(),
         verdict,
         reason: "as it was".to_owned(),
-        unit: unit.to_owned(),
+        unit,
         target: Some(10),
         observed: upper.and(lower),
         lower,
@@ -97,7 +98,7 @@ pub(super) fn run() -> Run {
             verdict: Some(Verdict::Pass),
             reason: "all 1 objectives met".to_owned(),
         },
-        findings: vec![finding(Verdict::Pass, "ns", (Some(1), Some(5)))],
+        findings: vec![finding(Verdict::Pass, Unit::Nanoseconds, (Some(1), Some(5)))],
         apf: vec![ApfFacts {
             cluster: "main".to_owned(),
             level: "jail".to_owned(),
@@ -130,7 +131,7 @@ fn a_run_is_the_same_as_itself() {
 #[test]
 fn one_thing_that_is_worse_outweighs_the_rest_and_what_is_better_outweighs_nothing() {
     let mut better = run();
-    better.findings[0] = finding(Verdict::Pass, "ns", (Some(0), Some(0)));
+    better.findings[0] = finding(Verdict::Pass, Unit::Nanoseconds, (Some(0), Some(0)));
     let found = compare(&sides(run(), better.clone())).unwrap();
     assert_eq!(found.overall, Overall::Same, "{}", found.reason);
     assert!(found.reason.contains("1 better"), "{}", found.reason);
@@ -188,7 +189,7 @@ fn any_run() -> impl Strategy<Value = Run> {
     (figures, counts, around).prop_map(|(figures, counts, around)| {
         let mut run = run();
         let (verdict, (lower, wide)) = figures;
-        run.findings[0] = finding(verdict, "ns", (Some(lower), wide.map(|wide| lower + wide)));
+        run.findings[0] = finding(verdict, Unit::Nanoseconds, (Some(lower), wide.map(|wide| lower + wide)));
         let level = &mut run.apf[0];
         let (ok, after, queue_full, other, unanswered) = counts;
         let load = &mut level.phases[0];
@@ -207,7 +208,7 @@ fn any_run() -> impl Strategy<Value = Run> {
 
 fn sides_of(counted: bool, mut runs: Sides<Run>) -> Sides<Run> {
     for finding in runs.a.iter_mut().chain(&mut runs.b).flat_map(|run| &mut run.findings) {
-        (if counted { "writes" } else { "ns" }).clone_into(&mut finding.unit);
+        finding.unit = if counted { Unit::Writes } else { Unit::Nanoseconds };
     }
     runs
 }

@@ -1,8 +1,8 @@
 //! Drill files: what may be written, how it is read, what is wrong with it.
 
 pub mod file;
-pub mod flow;
 mod kinds;
+pub mod levels;
 pub mod lint;
 pub mod parameters;
 pub mod parse;

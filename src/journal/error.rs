@@ -1,3 +1,5 @@
+//! What can go wrong with a journal.
+
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;

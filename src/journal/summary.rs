@@ -210,7 +210,17 @@ impl RunSummary {
             | JournalEvent::HistoryAnchored { .. }
             | JournalEvent::WallClockStepped { .. }
             | JournalEvent::RenewFailed { .. } => {}
-            event => self.take_injection(entry.seq, event, now),
+            JournalEvent::UndoArmed { .. }
+            | JournalEvent::UndoAmended { .. }
+            | JournalEvent::Injecting { .. }
+            | JournalEvent::Injected { .. }
+            | JournalEvent::InjectionVerified { .. }
+            | JournalEvent::Ended { .. }
+            | JournalEvent::EndVerified { .. }
+            | JournalEvent::UndoStarted { .. }
+            | JournalEvent::UndoFinished { .. }
+            | JournalEvent::UndoFailed { .. }
+            | JournalEvent::Discharged { .. } => self.take_injection(entry.seq, &entry.event, now),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::Plan;
 use super::overrides::Overrides;
-use super::predict::flow;
+use super::predict::fates;
 use crate::drill::parse;
 
 /// Checks a plan against the text of its drill.
@@ -53,7 +53,7 @@ pub fn follows(plan: &Plan, text: &str) -> Result<(), String> {
             return Err(format!("its {what} are not those of drill.yaml"));
         }
     }
-    if plan.flow != flow::predictions(&drill, versions, plan.seed) {
+    if plan.flow != fates::predictions(&drill, versions, plan.seed) {
         return Err("its predictions of loads do not follow from its drill, version and seed".to_owned());
     }
     Ok(())

@@ -26,7 +26,7 @@ use crate::apf::range::Outcomes;
 use crate::client::load_spec::Load;
 use crate::client::under_test::TalksTo;
 use crate::component::{ComponentId, HostId, Role};
-use crate::drill::flow::REQUEST_TIMEOUT;
+use crate::drill::levels::REQUEST_TIMEOUT;
 use crate::drill::spec::{
     Client, Drill, EncryptionAtRest, Limits, Objective, ProviderKind, SteadyState, Step, Topology,
 };

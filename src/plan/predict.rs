@@ -18,7 +18,7 @@
 //!   watches with 410 (executed on 1.37.2). A smaller bump leaves watches in the future.
 
 pub(crate) mod consumers;
-pub mod flow;
+pub mod fates;
 
 use super::expand::writes_per_second;
 use super::{FlowPrediction, PlannedClient, PlannedObjective, PredictedView, Prediction, Versions};

@@ -150,7 +150,7 @@ pub fn resolve(input: ResolveInput<'_>) -> Result<Plan, PlanError> {
     let predictions = predict::predictions(&drill, &versions, &clients);
     let consumers = predict::consumers::predictions(&drill, &versions, &clients);
     let seed = input.seed.unwrap_or_else(|| derived_seed(&drill_digest));
-    let flow = predict::flow::predictions(&drill, &versions, seed);
+    let flow = predict::fates::predictions(&drill, &versions, seed);
     Ok(Plan {
         format_version: FORMAT_VERSION.to_owned(),
         seed,

@@ -76,7 +76,23 @@ impl Feed {
                 alarm(format!("the dead-man's lease could not be renewed: {reason}"))
             }
             JournalEvent::Interrupted { by } => note(format!("interrupted by {by}")),
-            _ => return None,
+            // Shown by another event of the same thing, or for the evidence alone.
+            JournalEvent::ClusterCreating { .. }
+            | JournalEvent::Bound { .. }
+            | JournalEvent::UndoArmed { .. }
+            | JournalEvent::UndoAmended { .. }
+            | JournalEvent::Injecting { .. }
+            | JournalEvent::Injected { .. }
+            | JournalEvent::Ended { .. }
+            | JournalEvent::UndoStarted { .. }
+            | JournalEvent::Discharged { .. }
+            | JournalEvent::Fact { .. }
+            | JournalEvent::Mark { .. }
+            | JournalEvent::HistoryAnchored { .. }
+            | JournalEvent::WallClockStepped { .. }
+            | JournalEvent::ClusterRemoved { .. }
+            | JournalEvent::RunClosed { .. }
+            | JournalEvent::Other { .. } => return None,
         })
     }
 

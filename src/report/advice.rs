@@ -1,7 +1,7 @@
 //! What would have prevented the harm, as commands for the versions at hand.
 
 use super::model::Report;
-use crate::check::facts::EtcdRestoreFacts;
+use crate::check::restore_facts::EtcdRestoreFacts;
 
 /// A way that the harm would not have come about.
 pub(super) struct Advice {

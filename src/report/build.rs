@@ -135,7 +135,7 @@ fn objective(finding: &Finding) -> Objective {
         cluster: finding.cluster.clone(),
         verdict: finding.verdict,
         reason: finding.reason.clone(),
-        unit: finding.unit.clone(),
+        unit: finding.unit,
         target: finding.target,
         observed: finding.observed,
         lower: finding.lower,

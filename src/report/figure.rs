@@ -2,6 +2,7 @@
 
 use super::model::Objective;
 use crate::check::Verdict;
+use crate::check::unit::Unit;
 
 /// A duration with millisecond resolution: `0.412 s`, `1.102 s`, `2 min 05.300 s`.
 #[must_use]
@@ -41,25 +42,21 @@ fn seconds(ms: u64) -> String {
     format!("{}.{:03}", ms / 1000, ms % 1000)
 }
 
-/// A number of `unit`; `ns` is written as a duration.
+/// A number of `unit`; nanoseconds are written as a duration.
 #[must_use]
-pub fn quantity(value: u64, unit: &str) -> String {
+pub fn quantity(value: u64, unit: Unit) -> String {
     match unit {
-        "ns" => duration(value),
-        unit => format!("{value} {}", counted(value, unit)),
+        Unit::Nanoseconds => duration(value),
+        unit => format!("{value} {}", unit.after(value)),
     }
-}
-
-fn counted(value: u64, unit: &str) -> &str {
-    if value == 1 { unit.strip_suffix('s').unwrap_or(unit) } else { unit }
 }
 
 /// A figure with its bounds: `1.102 s (1.052–1.152)`, `248 writes (exact)`,
 /// `1.102 s (bounds unknown)`, `unknown`.
 #[must_use]
-pub fn bounded(observed: Option<u64>, lower: Option<u64>, upper: Option<u64>, unit: &str) -> String {
+pub fn bounded(observed: Option<u64>, lower: Option<u64>, upper: Option<u64>, unit: Unit) -> String {
     let bare = |v: u64| match unit {
-        "ns" if millis(v) < 60_000 => seconds(millis(v)),
+        Unit::Nanoseconds if millis(v) < 60_000 => seconds(millis(v)),
         unit => quantity(v, unit),
     };
     match (observed, lower, upper) {
@@ -76,16 +73,16 @@ pub fn bounded(observed: Option<u64>, lower: Option<u64>, upper: Option<u64>, un
 /// What was observed against an objective.
 #[must_use]
 pub fn observed(objective: &Objective) -> String {
-    bounded(objective.observed, objective.lower, objective.upper, &objective.unit)
+    bounded(objective.observed, objective.lower, objective.upper, objective.unit)
 }
 
 /// The limit that an objective sets: `at most 30 s`.
 #[must_use]
 pub fn target(objective: &Objective) -> String {
-    match (objective.target, objective.unit.as_str()) {
+    match (objective.target, objective.unit) {
         (None, _) => "none set".to_owned(),
-        (Some(v), "ns") => format!("at most {}", round_duration(v)),
-        (Some(0), unit) => format!("no {}", counted(1, unit)),
+        (Some(v), Unit::Nanoseconds) => format!("at most {}", round_duration(v)),
+        (Some(0), unit) => format!("no {}", unit.after(1)),
         (Some(v), unit) => format!("at most {}", quantity(v, unit)),
     }
 }
@@ -157,12 +154,12 @@ mod tests {
     #[test]
     fn no_figure_goes_without_its_bounds() {
         assert_eq!(
-            bounded(Some(1_102_000_000), Some(1_052_000_000), Some(1_152_000_000), "ns"),
+            bounded(Some(1_102_000_000), Some(1_052_000_000), Some(1_152_000_000), Unit::Nanoseconds),
             "1.102 s (1.052–1.152)"
         );
-        assert_eq!(bounded(Some(248), Some(248), Some(248), "writes"), "248 writes (exact)");
-        assert_eq!(bounded(Some(1), None, None, "writes"), "1 write (bounds unknown)");
-        assert_eq!(bounded(None, Some(3), None, "clients"), "at least 3 clients");
-        assert_eq!(bounded(None, None, None, "ns"), "unknown");
+        assert_eq!(bounded(Some(248), Some(248), Some(248), Unit::Writes), "248 writes (exact)");
+        assert_eq!(bounded(Some(1), None, None, Unit::Writes), "1 write (bounds unknown)");
+        assert_eq!(bounded(None, Some(3), None, Unit::Clients), "at least 3 clients");
+        assert_eq!(bounded(None, None, None, Unit::Nanoseconds), "unknown");
     }
 }

@@ -4,6 +4,7 @@
 //! `/readyz` is ok, or answer LIST wrongly for ever.
 
 use super::model::{Mark, Report};
+use crate::check::unit::Unit;
 use crate::fault::apf_level::APF_LEVEL;
 
 /// Marks at which a capability is back, and what to call that.
@@ -51,7 +52,7 @@ impl Rise {
                 Some(lower + upper.saturating_sub(*lower) / 2),
                 Some(*lower),
                 Some(*upper),
-                "ns",
+                Unit::Nanoseconds,
             ),
             Rise::Unknown(reason) => format!("unknown: {reason}"),
             Rise::NotApplicable => "no restore in this drill".to_owned(),

@@ -25,7 +25,7 @@ pub fn render(prepared: &Prepared<'_>) -> String {
     predictions(&mut out, report);
     clients(&mut out, report);
     audit::clients(&mut out, &page);
-    holders(&mut out, report);
+    figures(&mut out, report);
     audit::loss(&mut out, &page);
     prevention(&mut out, report);
     audit::auditor(&mut out, &page);
@@ -153,7 +153,7 @@ fn clients(out: &mut String, report: &Report) {
     }
 }
 
-fn holders(out: &mut String, report: &Report) {
+fn figures(out: &mut String, report: &Report) {
     for table in tables::of(report) {
         let _ = writeln!(out, "## {}\n\n| {} |", table.title, table.columns.join(" | "));
         let _ = writeln!(out, "|{}", "---|".repeat(table.columns.len()));

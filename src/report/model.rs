@@ -6,8 +6,9 @@
 
 use crate::check::Verdict;
 use crate::check::apf::facts::ApfFacts;
-use crate::check::facts::{EtcdRestoreFacts, PredictionOutcome};
 use crate::check::recorder::RecorderAccount;
+use crate::check::restore_facts::{EtcdRestoreFacts, PredictionOutcome};
+use crate::check::unit::Unit;
 use crate::clock::{MonoNs, WallTime};
 use crate::journal::entry::RunOutcome;
 use crate::plan::Versions;
@@ -164,7 +165,8 @@ pub struct Objective {
     /// One sentence; also why figures below are `null`.
     pub reason: String,
     /// Unit of the figures: `ns`, `writes`, `clients`.
-    pub unit: String,
+    #[schemars(with = "String")]
+    pub unit: Unit,
     /// Limit that the drill sets.
     pub target: Option<u64>,
     /// Best estimate.

@@ -4,6 +4,7 @@
 
 use super::ladder::{self, Rise};
 use super::model::{Objective, Report};
+use crate::check::unit::Unit;
 use crate::escape::visible;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -179,10 +180,10 @@ fn objectives(out: &mut Exposition, report: &Report) {
             let Some(value) = value else { continue };
             let mut labels = labels(o);
             labels.push(("figure", figure.to_owned()));
-            if o.unit == "ns" {
+            if o.unit == Unit::Nanoseconds {
                 durations.push((labels, seconds(value)));
             } else {
-                labels.push(("unit", o.unit.clone()));
+                labels.push(("unit", o.unit.to_string()));
                 counts.push((labels, value.to_string()));
             }
         }

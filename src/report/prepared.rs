@@ -4,8 +4,8 @@ use super::build;
 use super::model::Report;
 use crate::check::{self, Judgement};
 use crate::timeline::boundaries::Boundaries;
+use crate::timeline::lanes::Lane;
 use crate::timeline::marks::Marks;
-use crate::timeline::samples::Lane;
 use crate::timeline::{EvidenceInput, Timeline};
 
 /// What reports are written from.

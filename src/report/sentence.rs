@@ -2,7 +2,8 @@
 
 use super::figure;
 use crate::check::apf::facts::{ApfFacts, ApfPhase};
-use crate::check::facts::{ClientFacts, EtcdRestoreFacts};
+use crate::check::restore_facts::{ClientFacts, EtcdRestoreFacts};
+use crate::check::unit::Unit;
 use crate::check::{Finding, Judgement, Verdict};
 use crate::journal::entry::RunOutcome;
 
@@ -97,7 +98,9 @@ fn harm(lying: &[&&ClientFacts]) -> String {
 
 /// When API writes were back, from the recovery objective that ends at the first good write.
 fn writes_back(findings: &[Finding]) -> String {
-    let to_write = |f: &&Finding| f.unit == "ns" && f.to.as_ref().is_some_and(|t| t.name == "firstGoodWrite");
+    let to_write = |f: &&Finding| {
+        f.unit == Unit::Nanoseconds && f.to.as_ref().is_some_and(|t| t.name == "firstGoodWrite")
+    };
     let from_fault = |f: &&Finding| f.from.as_ref().is_some_and(|m| m.name == "fault");
     let finding = findings
         .iter()
@@ -139,7 +142,7 @@ fn leaked(judgement: &Judgement) -> Option<String> {
     Some(format!(
         "The level `{}` has no shares and executed {} all the same{expected}.",
         level.level,
-        figure::quantity(through(level), "requests")
+        figure::quantity(through(level), Unit::Requests)
     ))
 }
 

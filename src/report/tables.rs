@@ -1,11 +1,20 @@
-//! Every table of figures that all formats show alike.
+//! Tables of figures that all formats show alike.
 
-use super::flow;
-use super::holders::{self, Table};
 use super::model::Report;
+use super::{holder_tables, level_tables};
 
-/// In the order in which they are shown.
+/// A table; its cells are not escaped yet.
+pub(super) struct Table {
+    /// Heading.
+    pub(super) title: &'static str,
+    /// Heads of the columns.
+    pub(super) columns: &'static [&'static str],
+    /// Cells, as many per row as there are columns.
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+/// Every one, in the order in which they are shown.
 pub(super) fn of(report: &Report) -> Vec<Table> {
-    let restores = report.facts.etcd_restore.iter().flat_map(holders::tables);
-    restores.chain(report.facts.apf.iter().flat_map(flow::tables)).collect()
+    let restores = report.facts.etcd_restore.iter().flat_map(holder_tables::tables);
+    restores.chain(report.facts.apf.iter().flat_map(level_tables::tables)).collect()
 }

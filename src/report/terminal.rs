@@ -26,7 +26,7 @@ pub fn render(report: &Report, options: Options) -> String {
     page.objectives(report);
     page.ladder(report);
     page.clients(report);
-    page.holders(report);
+    page.tables(report);
     page.predictions(report);
     page.foot(report);
     page.out
@@ -130,7 +130,7 @@ impl Page {
         }
     }
 
-    fn holders(&mut self, report: &Report) {
+    fn tables(&mut self, report: &Report) {
         for table in tables::of(report) {
             self.title(table.title);
             let mut rows = vec![table.columns.iter().map(|c| (*c).to_owned()).collect::<Vec<_>>()];

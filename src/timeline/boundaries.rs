@@ -274,7 +274,30 @@ impl Boundaries {
             JournalEvent::Interrupted { by } => self.interrupted.push(by.clone()),
             JournalEvent::RunClosed { outcome, reason } => self.outcome = Some((*outcome, reason.clone())),
             JournalEvent::Fact { fact } => self.read_fact(fact, moment),
-            event => self.read_injection(event, moment),
+            JournalEvent::UndoArmed { .. }
+            | JournalEvent::UndoAmended { .. }
+            | JournalEvent::Injecting { .. }
+            | JournalEvent::Injected { .. }
+            | JournalEvent::InjectionVerified { .. }
+            | JournalEvent::Ended { .. }
+            | JournalEvent::EndVerified { .. }
+            | JournalEvent::UndoStarted { .. }
+            | JournalEvent::UndoFinished { .. }
+            | JournalEvent::UndoFailed { .. }
+            | JournalEvent::Discharged { .. } => self.read_injection(&entry.event, moment),
+            // They fix nothing in time, or nothing that is judged.
+            JournalEvent::RunOpened { .. }
+            | JournalEvent::RunAdopted { .. }
+            | JournalEvent::ClusterCreating { .. }
+            | JournalEvent::SteadyState { .. }
+            | JournalEvent::Bound { .. }
+            | JournalEvent::StepStarted { .. }
+            | JournalEvent::Mark { .. }
+            | JournalEvent::HistoryAnchored { .. }
+            | JournalEvent::WallClockStepped { .. }
+            | JournalEvent::RenewFailed { .. }
+            | JournalEvent::ClusterRemoved { .. }
+            | JournalEvent::Other { .. } => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! Objects that the cluster's own consumers have to act upon: what became of each.
 
 use super::clients::ClientLog;
-use super::samples::STOPPED;
+use super::lanes::STOPPED;
 use super::sustained::{Sample, State};
 use crate::clock::MonoNs;
 use crate::history::record::{Answer, Op, OpRecord, Outcome};

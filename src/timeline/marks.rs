@@ -1,7 +1,7 @@
 //! The named instants that objectives measure between.
 
 use super::clients::ClientLog;
-use super::samples::Lane;
+use super::lanes::Lane;
 use super::sustained::{After, Recovery, Sample, State, first_sustained};
 use super::{Mark, Marked, Restored, Timeline};
 use crate::clock::MonoNs;

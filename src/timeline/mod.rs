@@ -6,9 +6,9 @@ pub mod cas;
 pub mod clients;
 pub mod consumed;
 pub mod gets;
+pub mod lanes;
 pub mod marks;
 pub mod phases;
-pub mod samples;
 pub mod sustained;
 pub mod truth;
 pub mod views;
@@ -21,8 +21,8 @@ use crate::journal::entry::Entry;
 use crate::plan::{Binding, Plan};
 use boundaries::Boundaries;
 use clients::ClientLog;
+use lanes::Lane;
 use marks::Marks;
-use samples::Lane;
 use std::collections::{BTreeMap, BTreeSet};
 use truth::{Difference, Side, Truth, highest_lost_revision, side};
 use writes::{Told, Write, writes};
@@ -147,7 +147,7 @@ impl Timeline {
         let logs = ClientLog::all(input, boundaries.boot.as_ref());
         let writes = writes(&logs);
         let restored = restored(&boundaries, &logs, &writes);
-        let lanes = logs.iter().map(|log| samples::lane(log, restored.as_ref())).collect();
+        let lanes = logs.iter().map(|log| lanes::lane(log, restored.as_ref())).collect();
         let watches = restored.as_ref().map_or_else(Vec::new, |restored| {
             logs.iter()
                 .filter(|log| log.kind().is_watch())

@@ -3,7 +3,7 @@
 
 use super::world::{Book, LOOK_EVERY, MS, World, acked};
 use super::{answer_of, finding, history, lost_timeline, op_at};
-use quakeproof::check::facts::ClientFacts;
+use quakeproof::check::restore_facts::ClientFacts;
 use quakeproof::check::seen::ObservedView;
 use quakeproof::check::{Judgement, Verdict, judge};
 use quakeproof::clock::MonoNs;

@@ -236,7 +236,6 @@ pub fn hostile(text: &str) -> Case {
     for finding in &mut judgement.findings {
         finding.name = t();
         finding.reason = t();
-        finding.unit = if finding.unit == "ns" { finding.unit.clone() } else { t() };
         finding.predicted = Some(t());
         finding.evidence.push(t());
     }

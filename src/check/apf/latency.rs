@@ -3,6 +3,7 @@
 use super::requests::{Kind, fates, nearest_rank};
 use crate::check::coverage::cut_short;
 use crate::check::objective::ObjectiveKind;
+use crate::check::unit::Unit;
 use crate::check::{Finding, Judge, Verdict};
 use crate::drill::lint::{Lint, Place, WAIT};
 use crate::drill::values::Span;
@@ -48,7 +49,7 @@ impl ObjectiveKind for Latency {
 /// Judges it: nearest rank over all requests, those that were not executed at the end.
 fn check(judge: &Judge, planned: &PlannedObjective, objective: &Latency) -> Finding {
     let mut finding = judge.finding(planned);
-    (finding.unit, finding.target) = ("ns".to_owned(), Some(objective.within.as_ns()));
+    (finding.unit, finding.target) = (Unit::Nanoseconds, Some(objective.within.as_ns()));
     let Some(log) = judge.log(&objective.client) else {
         finding.reason = format!("{} left no history", objective.client);
         return finding;

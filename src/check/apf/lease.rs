@@ -4,13 +4,14 @@ use super::{holding_up, in_force};
 use crate::check::coverage::cut_short;
 use crate::check::leaders::beliefs;
 use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::check::unit::Unit;
 use crate::check::{Finding, Judge, Verdict};
 use crate::clock::MonoNs;
 use crate::drill::lint::{Lint, Place};
 use crate::drill::spec::Step;
 use crate::drill::values::Span;
 use crate::plan::PlannedObjective;
-use crate::plan::predict::flow::loses_lease;
+use crate::plan::predict::fates::loses_lease;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,7 +83,7 @@ fn held_up_long_enough(lint: &mut Lint<'_>, path: &str, o: &LosesLease) {
 /// and the moment at which it was seen in force; both ends count for the bounds.
 fn check(judge: &Judge, planned: &PlannedObjective, objective: &LosesLease) -> Finding {
     let mut finding = judge.finding(planned);
-    finding.unit = "ns".to_owned();
+    finding.unit = Unit::Nanoseconds;
     let log = judge.log(&objective.client);
     let bounds = judge.input.plan.drill.lease_lost(objective);
     let (Some(log), Some((seen, ended)), Some((earliest, latest))) =

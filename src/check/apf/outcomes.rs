@@ -6,14 +6,15 @@ use super::requests::{Counts, Levels, counts};
 use crate::apf::range::Range;
 use crate::check::coverage::cut_short;
 use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::check::unit::Unit;
 use crate::check::{Finding, Judge};
 use crate::client::load_spec::Load;
 use crate::clock::MonoNs;
-use crate::drill::flow::Unforeseen;
+use crate::drill::levels::Unforeseen;
 use crate::drill::lint::{Lint, Place};
 use crate::drill::values::Span;
 use crate::history::record::OpRecord;
-use crate::plan::predict::flow::{excluded, in_words, outcomes};
+use crate::plan::predict::fates::{excluded, in_words, outcomes};
 use crate::plan::{FlowPrediction, PlannedObjective};
 use crate::timeline::clients::ClientLog;
 use schemars::JsonSchema;
@@ -103,7 +104,7 @@ impl ObjectiveKind for ApfOutcomes {
 /// Judges it: counts of every load within their bounds, which exclude every named alternative.
 fn check(judge: &Judge, planned: &PlannedObjective, objective: &ApfOutcomes) -> Finding {
     let mut finding = judge.finding(planned);
-    (finding.unit, finding.target) = ("unpredicted requests".to_owned(), Some(0));
+    (finding.unit, finding.target) = (Unit::UnpredictedRequests, Some(0));
     let flows: Vec<&FlowPrediction> =
         judge.input.plan.flow.iter().filter(|flow| flow.objective == objective.name).collect();
     let levels = Levels::of(judge.input);

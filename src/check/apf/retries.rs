@@ -4,12 +4,13 @@ use super::accounting;
 use super::requests::{Kind, kinds};
 use crate::check::coverage::cut_short;
 use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::check::unit::Unit;
 use crate::check::{Finding, Judge};
 use crate::drill::lint::{Lint, Place};
 use crate::drill::spec::Client;
 use crate::history::record::Op;
 use crate::plan::PlannedObjective;
-use crate::plan::predict::flow::RETRIES_HIDE;
+use crate::plan::predict::fates::RETRIES_HIDE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -55,7 +56,7 @@ impl ObjectiveKind for RetriesHide {
 /// Judges it by the last attempt at each request and those before it.
 fn check(judge: &Judge, planned: &PlannedObjective, objective: &RetriesHide) -> Finding {
     let mut finding = judge.finding(planned);
-    (finding.unit, finding.target) = ("requests".to_owned(), Some(0));
+    (finding.unit, finding.target) = (Unit::Requests, Some(0));
     let Some(log) = judge.log(&objective.client) else {
         finding.reason = format!("{} left no history", objective.client);
         return finding;

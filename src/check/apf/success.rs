@@ -3,6 +3,7 @@
 use super::requests::{Kind, kinds};
 use crate::check::coverage::cut_short;
 use crate::check::objective::ObjectiveKind;
+use crate::check::unit::Unit;
 use crate::check::{Finding, Judge};
 use crate::drill::lint::{Lint, Place};
 use crate::drill::values::Percent;
@@ -56,15 +57,15 @@ fn check(judge: &Judge, planned: &PlannedObjective, objective: &SuccessRate) -> 
     let all: Vec<Kind> = kinds(log, judge.input).map(|(_, _, kind)| kind).collect();
     let total = all.len() as u64;
     let succeeded = all.iter().filter(|kind| **kind == Kind::Ok).count() as u64;
-    let (counted, what, most) = match (objective.at_least, objective.at_most) {
-        (Some(least), _) => (total - succeeded, "failed requests", least.rest().of(total)),
-        (None, Some(most)) => (succeeded, "successful requests", most.of(total)),
+    let (counted, unit, most) = match (objective.at_least, objective.at_most) {
+        (Some(least), _) => (total - succeeded, Unit::FailedRequests, least.rest().of(total)),
+        (None, Some(most)) => (succeeded, Unit::SuccessfulRequests, most.of(total)),
         (None, None) => {
             "it has no limit".clone_into(&mut finding.reason);
             return finding;
         }
     };
-    (finding.unit, finding.target) = (what.to_owned(), Some(most));
+    (finding.unit, finding.target) = (unit, Some(most));
     finding.reason = format!("{succeeded} of {total} requests were executed with success");
     let unsure = log
         .incomplete()

@@ -3,13 +3,14 @@
 use super::in_force;
 use crate::check::coverage::cut_short;
 use crate::check::objective::{Foreseen, ObjectiveKind};
+use crate::check::unit::Unit;
 use crate::check::{Finding, Judge};
 use crate::clock::MonoNs;
 use crate::drill::lint::{Lint, Place};
 use crate::drill::values::Span;
 use crate::history::record::{Event, Op};
 use crate::plan::PlannedObjective;
-use crate::plan::predict::flow::WATCH_GOES_ON;
+use crate::plan::predict::fates::WATCH_GOES_ON;
 use crate::timeline::clients::ClientLog;
 use crate::timeline::writes::Told;
 use schemars::JsonSchema;
@@ -63,7 +64,7 @@ const LEAST: usize = 20;
 /// Judges it. A watch that was ended, or a write that did not arrive in time, is a miss; each of them counts.
 fn check(judge: &Judge, planned: &PlannedObjective, objective: &WatchDelivers) -> Finding {
     let mut finding = judge.finding(planned);
-    (finding.unit, finding.target) = ("interruptions".to_owned(), Some(0));
+    (finding.unit, finding.target) = (Unit::Interruptions, Some(0));
     let log = judge.log(&objective.client);
     let (Some(log), Some((from, to))) = (log, in_force(judge, &objective.client)) else {
         finding.reason = format!("{} was not seen while its level was in force", objective.client);

@@ -331,7 +331,27 @@ impl<'a> Sorter<'a> {
                 let objects = objects.iter().map(|(id, revision)| (*id, Some(*revision))).collect();
                 Some(Action::Range(range(head, revision.unwrap_or(head), true, objects)))
             }
-            _ => None,
+            // No answer, or one of which it is not certain what it says.
+            (Op::CasRead { .. } | Op::Get { .. } | Op::EtcdRange { .. }, _) => None,
+            // Put together of its pages, see `take`.
+            (Op::List { .. }, _) => None,
+            // Watches have a checker of their own; the others are not about objects of the ledger.
+            (
+                Op::Watch { .. }
+                | Op::WatchList { .. }
+                | Op::CreateSecret
+                | Op::GetSecret
+                | Op::ListSecrets
+                | Op::Ready
+                | Op::Lease { .. }
+                | Op::EtcdLease { .. }
+                | Op::Elect { .. }
+                | Op::Make { .. }
+                | Op::Look { .. }
+                | Op::Request { .. }
+                | Op::Owned { .. },
+                _,
+            ) => None,
         }
     }
 

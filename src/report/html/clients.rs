@@ -1,6 +1,6 @@
 //! What each client saw, with the records that tell it.
 
-use crate::check::facts::{ClientFacts, EtcdRestoreFacts};
+use crate::check::restore_facts::{ClientFacts, EtcdRestoreFacts};
 use crate::check::seen::ObservedView;
 use crate::escape::visible;
 use crate::history::kind::ClientKind;

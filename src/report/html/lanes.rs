@@ -2,7 +2,7 @@
 //! for is sampled: each column shows the worst that happened within it, so that
 //! no bad moment and no gap disappears, however short.
 
-use crate::timeline::samples::{Lane, LaneState, Stretch};
+use crate::timeline::lanes::{Lane, LaneState, Stretch};
 
 /// Columns of a sampled lane.
 pub(super) const COLUMNS: u64 = 466;

@@ -6,8 +6,8 @@ use super::lanes::{self, Piece};
 use super::svg::Svg;
 use crate::report::figure;
 use crate::report::model::{Mark, Report};
+use crate::timeline::lanes::{Lane, LaneState};
 use crate::timeline::marks::FAULT;
-use crate::timeline::samples::{Lane, LaneState};
 
 const WIDTH: f64 = 1120.0;
 pub(super) const LEFT: f64 = 236.0;

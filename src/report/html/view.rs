@@ -5,12 +5,12 @@ use super::clients::{self, ClientView};
 use super::{agreement, arrivals, audit, bars, difference_rank, queue, timeline};
 use crate::check::Verdict;
 use crate::check::apf::fill::queue_fills;
-use crate::check::facts::EtcdRestoreFacts;
+use crate::check::restore_facts::EtcdRestoreFacts;
 use crate::clock::WallTime;
 use crate::escape::visible;
-use crate::report::holders::Table;
-use crate::report::model::{Instant, Report};
+use crate::report::model::{Instant, Objective, Report};
 use crate::report::prepared::Prepared;
+use crate::report::tables::Table;
 use crate::report::{advice, build::word, figure, ladder, tables};
 use crate::timeline::EvidenceInput;
 use crate::timeline::boundaries::Boundaries;
@@ -39,7 +39,7 @@ pub(in crate::report) struct Page {
     predictions: Vec<PredictionView>,
     rules: Vec<String>,
     pub(in crate::report) clients: Vec<ClientView>,
-    pub(in crate::report) holders: Vec<Table>,
+    pub(in crate::report) tables: Vec<Table>,
     pub(in crate::report) loss: Vec<LossView>,
     pub(in crate::report) changed: Vec<String>,
     advice: Vec<AdviceView>,
@@ -167,7 +167,7 @@ pub(in crate::report) fn page(prepared: &Prepared<'_>) -> Page {
         stop_methods: stop_methods(report),
         predictions,
         rules,
-        holders: tables::of(report).into_iter().map(clean_table).collect(),
+        tables: tables::of(report).into_iter().map(clean_table).collect(),
         clients: report
             .facts
             .etcd_restore
@@ -370,9 +370,13 @@ fn loss(report: &Report, f: &EtcdRestoreFacts, zero: u64) -> LossView {
     let l = &f.ledger;
     let why = l.reason.as_ref();
     let missing = f.reason.as_ref();
-    let rpo = report.objectives.iter().find(|o| o.kind == "rpo" && o.cluster == f.cluster);
-    let sentence =
-        rpo.map_or_else(|| "The drill sets no objective for lost writes.".to_owned(), |o| clean(&o.reason));
+    let limits: Vec<&Objective> =
+        report.objectives.iter().filter(|o| o.kind == "rpo" && o.cluster == f.cluster).collect();
+    let sentence = if limits.is_empty() {
+        "The drill sets no objective for lost writes.".to_owned()
+    } else {
+        limits.iter().map(|o| clean(&o.reason)).collect::<Vec<_>>().join("; ")
+    };
     let mut rows = vec![
         ("Acknowledged writes", l.acked.to_string()),
         ("Of those, before the loss", l.acked_before_loss.to_string()),
@@ -384,7 +388,8 @@ fn loss(report: &Report, f: &EtcdRestoreFacts, zero: u64) -> LossView {
         ("Of those, took effect", figure_or(l.applied, why)),
         ("Present though refused or never sent", figure_or(l.phantom, why)),
     ];
-    if let Some(o) = rpo {
+    // One in time says between which writes; all of a drill say the same.
+    if let Some(o) = limits.iter().find(|o| o.to.is_some()) {
         for (label, mark) in [("Last kept write", &o.from), ("Last acknowledged write", &o.to)] {
             if let Some(m) = mark {
                 let range = format!(
@@ -395,7 +400,11 @@ fn loss(report: &Report, f: &EtcdRestoreFacts, zero: u64) -> LossView {
                 rows.push((label, range));
             }
         }
-        rows.push(("Loss against the objective", format!("{}; {}", figure::observed(o), figure::target(o))));
+    }
+    for o in &limits {
+        let name = if limits.len() > 1 { format!("{}: ", clean(&o.name)) } else { String::new() };
+        let figure = format!("{name}{}; {}", figure::observed(o), figure::target(o));
+        rows.push(("Loss against the objective", figure));
     }
     if let Some(s) = &f.snapshot {
         rows.push((

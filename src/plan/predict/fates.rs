@@ -11,7 +11,7 @@
 //! * A level executes everything where as many requests as may be out at the same time find a seat, or a place to wait
 //!   for one.
 //!
-//! What can't be foreseen from the steps of a drill ([`crate::drill::flow`]) is refused when the drill is read.
+//! What can't be foreseen from the steps of a drill ([`crate::drill::levels`]) is refused when the drill is read.
 
 use super::super::{FlowPrediction, Versions};
 use crate::apf::range::{Outcomes, Restored, Slack, zero_queue, zero_reject};
@@ -20,7 +20,7 @@ use crate::apf::version::reject_leaks;
 use crate::check::apf::lease::LosesLease;
 use crate::check::apf::outcomes::ApfOutcomes;
 use crate::client::load_spec::{Load, LoadRequest};
-use crate::drill::flow::{BORROWING_PERIOD, SharesBack};
+use crate::drill::levels::{BORROWING_PERIOD, SharesBack};
 use crate::drill::spec::{Drill, Objective};
 use crate::drill::values::Span;
 use crate::fault::apf_level::{ApfLevel, LimitResponse};

@@ -2,18 +2,9 @@
 
 use super::build::word;
 use super::figure;
-use crate::check::facts::EtcdRestoreFacts;
+use super::tables::Table;
 use crate::check::leases::{Granted, LeaseFacts};
-
-/// A table; its cells are not escaped yet.
-pub(super) struct Table {
-    /// Heading.
-    pub(super) title: &'static str,
-    /// Heads of the columns.
-    pub(super) columns: &'static [&'static str],
-    /// Cells, as many per row as there are columns.
-    pub(super) rows: Vec<Vec<String>>,
-}
+use crate::check::restore_facts::EtcdRestoreFacts;
 
 /// Tables that have a row.
 pub(super) fn tables(facts: &EtcdRestoreFacts) -> Vec<Table> {

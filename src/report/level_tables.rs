@@ -1,7 +1,7 @@
 //! Priority levels as tables that every format shows alike.
 
 use super::figure;
-use super::holders::Table;
+use super::tables::Table;
 use crate::apf::range::Range;
 use crate::check::apf::facts::{ApfFacts, ApfLatency, ApfPhase};
 
