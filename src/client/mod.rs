@@ -1,4 +1,4 @@
-//! Clients under test, one file per kind. None retries behind its recorder.
+//! Clients under test, a file per kind with what they share beside them. None retries behind its recorder.
 
 pub mod cas_updater;
 pub mod consumed;

@@ -1,4 +1,4 @@
-//! Faults, one file per kind. A fault says how it is undone before it does anything,
+//! Faults, a file per kind. A fault says how it is undone before it does anything,
 //! and what shows, apart from its own calls, that it took hold and that it is over.
 
 pub mod apf_level;

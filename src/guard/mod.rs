@@ -1,4 +1,4 @@
-//! Guards: nothing destructive without a lock, an allowed target and a blast radius within limits.
+//! Guards: nothing is injected without the lock on the cluster, and into nothing but the targets of the plan.
 
 pub mod lock;
 mod targets;

@@ -380,7 +380,13 @@ fn waits_for_a_lease(to: RtoTo, restore: &RestoreSnapshot) -> bool {
     match to {
         RtoTo::ControllersAct => restore.restart.controller_managers != Which::None,
         RtoTo::SchedulerActs => restore.restart.schedulers != Which::None,
-        _ => false,
+        RtoTo::EtcdServing
+        | RtoTo::ApiReady
+        | RtoTo::FirstGoodWrite
+        | RtoTo::FirstGoodGet
+        | RtoTo::FirstTrueList
+        | RtoTo::SecretsReadable
+        | RtoTo::EventsWritten => false,
     }
 }
 

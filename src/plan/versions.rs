@@ -1,4 +1,4 @@
-//! Which Kubernetes version goes with which etcd version.
+//! The versions that a drill gets: those that it names, and for those that it leaves open the pinned ones.
 
 use super::Versions;
 use crate::provider::binaries::{known_kubernetes, newest_pair, pinned_pairs};

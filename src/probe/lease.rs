@@ -64,7 +64,7 @@ async fn observe(session: &mut Session, setup: &Setup) -> Result<Account, Broken
 pub const LEASES: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
 
 /// The lease that a probe of this name reads: its name ends with the lease's,
-/// as in `lease-kube-scheduler`.
+/// as in `leader-kube-scheduler`.
 #[must_use]
 pub fn lease_of(probe: &str) -> Option<&'static str> {
     LEASES.into_iter().find(|lease| probe.ends_with(lease))
@@ -93,9 +93,9 @@ mod tests {
 
     #[test]
     fn the_probe_says_which_lease_it_reads() {
-        assert_eq!(lease_of("lease-kube-scheduler"), Some("kube-scheduler"));
-        assert_eq!(lease_of("lease-kube-controller-manager"), Some("kube-controller-manager"));
-        assert_eq!(lease_of("lease"), None);
+        assert_eq!(lease_of("leader-kube-scheduler"), Some("kube-scheduler"));
+        assert_eq!(lease_of("leader-kube-controller-manager"), Some("kube-controller-manager"));
+        assert_eq!(lease_of("leader"), None);
     }
 
     #[test]

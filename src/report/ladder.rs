@@ -6,20 +6,21 @@
 use super::model::{Mark, Report};
 use crate::check::unit::Unit;
 use crate::fault::apf_level::APF_LEVEL;
+use crate::timeline::marks;
 
 /// Marks at which a capability is back, and what to call that.
 const RUNGS: [(&str, &str); 11] = [
-    ("etcdServing", "etcd serves"),
-    ("apiReady", "API servers ready"),
-    ("firstGoodWrite", "writes acknowledged"),
-    ("firstGoodGet", "GET right"),
-    ("firstTrueList", "LIST right"),
-    ("secretsReadable", "Secrets readable"),
-    ("allWatchesLive", "watches deliver"),
-    ("controllersLead", "controllers lead"),
-    ("controllersAct", "controllers act"),
-    ("schedulerActs", "scheduler acts"),
-    ("eventsWritten", "events written"),
+    (marks::ETCD_SERVING, "etcd serves"),
+    (marks::API_READY, "API servers ready"),
+    (marks::FIRST_GOOD_WRITE, "writes acknowledged"),
+    (marks::FIRST_GOOD_GET, "GET right"),
+    (marks::FIRST_TRUE_LIST, "LIST right"),
+    (marks::SECRETS_READABLE, "Secrets readable"),
+    (marks::ALL_WATCHES_LIVE, "watches deliver"),
+    (marks::CONTROLLERS_LEAD, "controllers lead"),
+    (marks::CONTROLLERS_ACT, "controllers act"),
+    (marks::SCHEDULER_ACTS, "scheduler acts"),
+    (marks::EVENTS_WRITTEN, "events written"),
 ];
 
 /// One rung.
@@ -84,8 +85,12 @@ pub(super) fn rungs(report: &Report) -> Vec<Rung> {
             Some(Rung {
                 label,
                 mark,
-                from_fault: rise(find("fault"), to),
-                from_command: if restores { rise(find("restoreCommand"), to) } else { Rise::NotApplicable },
+                from_fault: rise(find(marks::FAULT), to),
+                from_command: if restores {
+                    rise(find(marks::RESTORE_COMMAND), to)
+                } else {
+                    Rise::NotApplicable
+                },
             })
         })
         .collect()

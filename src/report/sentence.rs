@@ -6,6 +6,7 @@ use crate::check::restore_facts::{ClientFacts, EtcdRestoreFacts};
 use crate::check::unit::Unit;
 use crate::check::{Finding, Judgement, Verdict};
 use crate::journal::entry::RunOutcome;
+use crate::timeline::marks;
 
 /// One sentence about the run, made of its findings and figures only.
 #[must_use]
@@ -67,11 +68,11 @@ fn never_back(findings: &[Finding]) -> Option<String> {
         .filter(missing)
         .filter_map(|f| {
             Some(match f.capability.as_deref()? {
-                "apiReady" => "API servers were not ready",
-                "firstGoodWrite" => "nothing could be written",
-                "firstGoodGet" => "no object could be read",
-                "firstTrueList" => "no list was right",
-                "secretsReadable" => "Secrets could not be read",
+                marks::API_READY => "API servers were not ready",
+                marks::FIRST_GOOD_WRITE => "nothing could be written",
+                marks::FIRST_GOOD_GET => "no object could be read",
+                marks::FIRST_TRUE_LIST => "no list was right",
+                marks::SECRETS_READABLE => "Secrets could not be read",
                 _ => return None,
             })
         })
@@ -99,9 +100,9 @@ fn harm(lying: &[&&ClientFacts]) -> String {
 /// When API writes were back, from the recovery objective that ends at the first good write.
 fn writes_back(findings: &[Finding]) -> String {
     let to_write = |f: &&Finding| {
-        f.unit == Unit::Nanoseconds && f.to.as_ref().is_some_and(|t| t.name == "firstGoodWrite")
+        f.unit == Unit::Nanoseconds && f.to.as_ref().is_some_and(|t| t.name == marks::FIRST_GOOD_WRITE)
     };
-    let from_fault = |f: &&Finding| f.from.as_ref().is_some_and(|m| m.name == "fault");
+    let from_fault = |f: &&Finding| f.from.as_ref().is_some_and(|m| m.name == marks::FAULT);
     let finding = findings
         .iter()
         .filter(to_write)

@@ -1,4 +1,4 @@
-//! Steps that are not faults, one file per kind, and the one place that carries a step out.
+//! Steps that are not faults, a file per kind with what they share beside them, and the one place that carries a step out.
 
 pub mod apf_shares;
 pub mod bump;

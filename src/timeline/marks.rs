@@ -42,10 +42,46 @@ pub const ALL_WATCHES_LIVE: &str = "allWatchesLive";
 /// The restored timeline is past every revision of the lost one.
 pub const REVISION_PASSED: &str = "revisionPassedLost";
 
-/// Marks that are named as missing where no client observed them; the others are for drills
-/// that have such a client.
-const ALWAYS: [&str; 6] =
-    [ETCD_SERVING, API_READY, FIRST_GOOD_WRITE, FIRST_GOOD_GET, FIRST_TRUE_LIST, CONTROLLERS_LEAD];
+/// What comes back after a fault: a mark, and whose samples say when.
+struct Capability {
+    mark: &'static str,
+    kind: ClientKind,
+    /// When it is back where several clients say so.
+    combine: Combine,
+    /// What becomes of the mark in a drill without such a client.
+    unmeasured: Unmeasured,
+}
+
+#[derive(Clone, Copy)]
+enum Combine {
+    First,
+    Last,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unmeasured {
+    /// It is named, with the reason why there is none.
+    Named,
+    /// Nobody speaks of it.
+    Silent,
+}
+
+const fn back(mark: &'static str, kind: ClientKind, combine: Combine, unmeasured: Unmeasured) -> Capability {
+    Capability { mark, kind, combine, unmeasured }
+}
+
+const CAPABILITIES: [Capability; 10] = [
+    back(ETCD_SERVING, ClientKind::EtcdTruth, Combine::First, Unmeasured::Named),
+    back(API_READY, ClientKind::ApiReady, Combine::Last, Unmeasured::Named),
+    back(FIRST_GOOD_WRITE, ClientKind::LedgerWriter, Combine::Last, Unmeasured::Named),
+    back(FIRST_GOOD_GET, ClientKind::GetReader, Combine::Last, Unmeasured::Named),
+    back(FIRST_TRUE_LIST, ClientKind::ListReader, Combine::Last, Unmeasured::Named),
+    back(SECRETS_READABLE, ClientKind::SecretReader, Combine::Last, Unmeasured::Silent),
+    back(CONTROLLERS_LEAD, ClientKind::LeaderLease, Combine::Last, Unmeasured::Named),
+    back(CONTROLLERS_ACT, ClientKind::Deployer, Combine::Last, Unmeasured::Silent),
+    back(SCHEDULER_ACTS, ClientKind::PodCreator, Combine::Last, Unmeasured::Silent),
+    back(EVENTS_WRITTEN, ClientKind::EventWriter, Combine::Last, Unmeasured::Silent),
+];
 
 /// Marks by name, or why there is none, and what recovery marks rest on.
 #[derive(Debug, Clone, Default)]
@@ -75,42 +111,8 @@ pub fn marks(timeline: &Timeline, plan: &Plan, journal: &[Entry]) -> Marks {
     marks.by_name.insert(RESTORE_COMMAND.to_owned(), restore_command(timeline));
     if let Ok(fault) = &fault {
         marks.by_name.insert(DETECTED.to_owned(), detected(&timeline.lanes, fault));
-        for (name, kind, combine) in [
-            (ETCD_SERVING, ClientKind::EtcdTruth, Combine::First),
-            (API_READY, ClientKind::ApiReady, Combine::Last),
-            (FIRST_GOOD_WRITE, ClientKind::LedgerWriter, Combine::Last),
-            (FIRST_GOOD_GET, ClientKind::GetReader, Combine::Last),
-            (FIRST_TRUE_LIST, ClientKind::ListReader, Combine::Last),
-            (SECRETS_READABLE, ClientKind::SecretReader, Combine::Last),
-            (CONTROLLERS_LEAD, ClientKind::LeaderLease, Combine::Last),
-            (CONTROLLERS_ACT, ClientKind::Deployer, Combine::Last),
-            (SCHEDULER_ACTS, ClientKind::PodCreator, Combine::Last),
-            (EVENTS_WRITTEN, ClientKind::EventWriter, Combine::Last),
-        ] {
-            // A drill has these clients or has not; every drill has the others.
-            let optional = matches!(name, CONTROLLERS_ACT | SCHEDULER_ACTS | EVENTS_WRITTEN);
-            if optional && !timeline.lanes.iter().any(|lane| lane.kind == kind) {
-                continue;
-            }
-            let each: Vec<(String, Recovery)> = timeline
-                .lanes
-                .iter()
-                .filter(|lane| lane.kind == kind)
-                .map(|lane| (lane.client.clone(), recovery(name, lane, timeline, fault, plan)))
-                .collect();
-            if each.is_empty() && !ALWAYS.contains(&name) {
-                continue;
-            }
-            if each.len() > 1 {
-                for (client, one) in &each {
-                    let name = format!("{name}:{client}");
-                    let mark = one.mark.clone().map(|m| Mark { name: name.clone(), ..m });
-                    marks.by_name.insert(name, mark);
-                }
-            }
-            let all = combined(name, kind, each, combine, fault.lower);
-            marks.by_name.insert(name.to_owned(), all.mark.clone());
-            marks.recoveries.insert(name.to_owned(), all);
+        for capability in &CAPABILITIES {
+            capability.find(timeline, fault, plan, &mut marks);
         }
     }
     if let Some(restored) = &timeline.restored {
@@ -128,10 +130,29 @@ pub fn marks(timeline: &Timeline, plan: &Plan, journal: &[Entry]) -> Marks {
     marks
 }
 
-#[derive(Clone, Copy)]
-enum Combine {
-    First,
-    Last,
+impl Capability {
+    fn find(&self, timeline: &Timeline, fault: &Mark, plan: &Plan, marks: &mut Marks) {
+        let name = self.mark;
+        let each: Vec<(String, Recovery)> = timeline
+            .lanes
+            .iter()
+            .filter(|lane| lane.kind == self.kind)
+            .map(|lane| (lane.client.clone(), recovery(name, lane, timeline, fault, plan)))
+            .collect();
+        if each.is_empty() && self.unmeasured == Unmeasured::Silent {
+            return;
+        }
+        if each.len() > 1 {
+            for (client, one) in &each {
+                let name = format!("{name}:{client}");
+                let mark = one.mark.clone().map(|m| Mark { name: name.clone(), ..m });
+                marks.by_name.insert(name, mark);
+            }
+        }
+        let all = combined(name, self.kind, each, self.combine, fault.lower);
+        marks.by_name.insert(name.to_owned(), all.mark.clone());
+        marks.recoveries.insert(name.to_owned(), all);
+    }
 }
 
 fn fault(timeline: &Timeline) -> Marked {

@@ -1,4 +1,4 @@
-//! Which versions go together, and the Go modules that build them.
+//! The table of pinned versions: which go together, and the Go modules that build them.
 
 use std::fmt;
 
