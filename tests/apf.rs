@@ -1,7 +1,11 @@
 //! Flow control judged on runs that were recorded on real clusters of both versions, and on twins of them.
 
+#[path = "apf/lease.rs"]
+mod lease;
 #[path = "support/recorded_run.rs"]
 mod recorded_run;
+#[path = "apf/watch.rs"]
+mod watch;
 
 use quakeproof::apf::answer::Class;
 use quakeproof::check::apf::fill::queue_fills;
@@ -104,7 +108,7 @@ fn the_figures_of_the_article_and_of_the_leak_are_in_the_facts() {
 type Twin = (&'static str, fn(&mut EvidenceInput), Verdict, &'static str);
 
 /// One thing changed in a good run of `zero-seat-reject`, what that makes of the verdict, and what is said of it.
-const REJECT_TWINS: [Twin; 16] = [
+const REJECT_TWINS: [Twin; 18] = [
     (
         "two at a time, by everybody's count",
         |input| let_through(input, "held-1", 7, "kube-apiserver-1", "rejected:concurrency-limit"),
@@ -192,6 +196,32 @@ const REJECT_TWINS: [Twin; 16] = [
         },
         Verdict::Inconclusive,
         "somebody else changed the level",
+    ),
+    (
+        "a level that is an older one than at the beginning",
+        |input| {
+            let identity = facts(input).filter_map(|fact| match fact {
+                Fact::FlowMetrics { level_is, .. } => level_is.as_mut(),
+                _ => None,
+            });
+            let last = identity.last().unwrap();
+            *last = last.rsplit_once('/').unwrap().0.to_owned() + "/0";
+        },
+        Verdict::Inconclusive,
+        "somebody else changed the level",
+    ),
+    (
+        "somebody else's change of the schema",
+        |input| {
+            let identity = facts(input).filter_map(|fact| match fact {
+                Fact::FlowMetrics { schema_is, .. } => schema_is.as_mut(),
+                _ => None,
+            });
+            let last = identity.last().unwrap();
+            *last = last.rsplit_once('/').unwrap().0.to_owned() + "/2";
+        },
+        Verdict::Inconclusive,
+        "somebody else changed the schema",
     ),
     (
         "seats that a level of no shares does not have",
@@ -396,10 +426,14 @@ fn a_retry_that_was_not_needed_or_did_not_help_is_not_hidden() {
 }
 
 /// Judges a recorded run by another objective.
+fn finding_by(input: &mut EvidenceInput, objective: Objective) -> Finding {
+    input.plan.objectives = vec![PlannedObjective { name: "another".to_owned(), objective, predicted: None }];
+    found(input)
+}
+
 fn judged_by(input: &mut EvidenceInput, objective: Objective) -> (Verdict, String) {
-    let name = "another".to_owned();
-    input.plan.objectives = vec![PlannedObjective { name: name.clone(), objective, predicted: None }];
-    verdict_of(input, &name)
+    let finding = finding_by(input, objective);
+    (finding.verdict, finding.reason)
 }
 
 #[test]
