@@ -1,5 +1,9 @@
 //! Flow control judged on runs that were recorded on real clusters of both versions, and on twins of them.
 
+#[path = "apf/accounting.rs"]
+mod accounting;
+#[path = "apf/fill.rs"]
+mod fill;
 #[path = "apf/lease.rs"]
 mod lease;
 #[path = "support/recorded_run.rs"]
