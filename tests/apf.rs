@@ -6,6 +6,8 @@ mod accounting;
 mod fill;
 #[path = "apf/lease.rs"]
 mod lease;
+#[path = "apf/loads.rs"]
+mod loads;
 #[path = "support/recorded_run.rs"]
 mod recorded_run;
 #[path = "apf/watch.rs"]
