@@ -109,7 +109,7 @@ impl<'a> ClientLog<'a> {
             if let Op::List { list, page, .. } = record.op {
                 match by_list.entry(list) {
                     std::collections::btree_map::Entry::Vacant(slot) => {
-                        slot.insert(Listing::first(index, record, page));
+                        slot.insert(Listing::first(list, index, record, page));
                     }
                     std::collections::btree_map::Entry::Occupied(mut slot) => {
                         slot.get_mut().next(index, record, page);
@@ -142,6 +142,8 @@ fn last_instant(record: &Record) -> MonoNs {
 /// One LIST, all its pages.
 #[derive(Debug, Clone)]
 pub struct Listing<'a> {
+    /// What its pages share.
+    pub number: u64,
     /// Index of the last page's record.
     pub index: usize,
     /// Call of the first page.
@@ -173,8 +175,9 @@ pub enum ListResult<'a> {
 }
 
 impl<'a> Listing<'a> {
-    fn first(index: usize, record: &'a OpRecord, page: u32) -> Self {
+    fn first(number: u64, index: usize, record: &'a OpRecord, page: u32) -> Self {
         let mut listing = Self {
+            number,
             index,
             call: record.call_ns,
             ret: record.return_ns,

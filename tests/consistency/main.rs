@@ -17,3 +17,5 @@ mod restored;
 #[path = "../support/skip.rs"]
 mod skip;
 mod speed;
+mod streams;
+mod told;

@@ -41,6 +41,19 @@ pub struct Sighting {
     pub revision: u64,
     /// The object was there after it; else it was deleted.
     pub present: bool,
+    /// When it was seen.
+    pub at: u64,
+    /// The record.
+    pub line: String,
+}
+
+/// An answer with a value that was never written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongValue {
+    /// The object.
+    pub key: u64,
+    /// When it was answered.
+    pub at: u64,
     /// The record.
     pub line: String,
 }
@@ -57,8 +70,8 @@ pub struct Run {
     pub lists: Vec<Operation>,
     /// Reads under way during a restore, which belong to neither side.
     pub spanning: u64,
-    /// Answers with a value that was never written: the record and its object.
-    pub wrong_values: Vec<(String, u64)>,
+    /// Answers with a value that was never written.
+    pub wrong_values: Vec<WrongValue>,
     /// From when on events are those of the second epoch, and the highest revision of the first.
     pub restored: Option<(u64, u64)>,
 }
@@ -154,6 +167,12 @@ impl Run {
         }
     }
 
+    /// The epoch, counted from 1, whose store gave an answer at this instant.
+    #[must_use]
+    pub fn answered_in(&self, at: u64) -> usize {
+        1 + usize::from(self.restored.is_some_and(|(since, _)| at > since))
+    }
+
     /// Acknowledged writes that the restore lost.
     #[must_use]
     pub fn lost_writes(&self) -> u64 {
@@ -194,22 +213,21 @@ fn own_versions(operations: &[Operation]) -> BTreeSet<(u64, u64)> {
 
 /// Objects of which it is open whether a write that the snapshot may hold took effect.
 fn unsure(epoch: &Epoch, versions: &Versions, taken: u64) -> BTreeSet<u64> {
-    let open = epoch.operations.iter().enumerate().filter(|(index, o)| {
-        let unseen =
-            matches!(o.action, Action::Write { result: WriteResult::Done(None) | WriteResult::Unknown, .. });
-        unseen && o.call < taken && !versions.resolved.contains_key(index)
-    });
-    open.filter_map(|(_, o)| o.key()).filter(|key| versions.residue.contains(key)).collect()
+    let unseen = |o: &&Operation| {
+        matches!(o.action, Action::Write { result: WriteResult::Done(None) | WriteResult::Unknown, .. })
+    };
+    let open = epoch.operations.iter().filter(unseen).filter(|o| o.call < taken);
+    open.filter_map(Operation::key).filter(|key| versions.residue.contains(key)).collect()
 }
 
 fn kept_sightings(after: &[Operation], kept: u64) -> Vec<Sighting> {
-    let mut found: BTreeMap<(u64, u64), &str> = BTreeMap::new();
+    let mut found: BTreeMap<(u64, u64), &Operation> = BTreeMap::new();
     for operation in after {
         match &operation.action {
             Action::Range(range) => {
                 for (key, revision) in &range.objects {
                     if let Some(revision) = revision.filter(|r| *r <= kept) {
-                        found.entry((*key, revision)).or_insert(&operation.line);
+                        found.entry((*key, revision)).or_insert(operation);
                     }
                 }
             }
@@ -217,16 +235,17 @@ fn kept_sightings(after: &[Operation], kept: u64) -> Vec<Sighting> {
             | Action::Read { key, seen: Seen::Present(Some(revision)) }
                 if *revision <= kept =>
             {
-                found.entry((*key, *revision)).or_insert(&operation.line);
+                found.entry((*key, *revision)).or_insert(operation);
             }
             Action::Read { .. } | Action::Write { .. } => {}
         }
     }
-    let sighting = |((key, revision), line): ((u64, u64), &str)| Sighting {
+    let sighting = |((key, revision), operation): ((u64, u64), &Operation)| Sighting {
         key,
         revision,
         present: true,
-        line: line.to_owned(),
+        at: operation.dated(),
+        line: operation.line.clone(),
     };
     found.into_iter().map(sighting).collect()
 }
@@ -247,6 +266,7 @@ fn sightings(logs: &[ClientLog], wanted: impl Fn(usize, u64, u64, u64) -> bool) 
                     key,
                     revision,
                     present,
+                    at: event.at_ns.0,
                     line: line(),
                 });
             }
@@ -261,7 +281,7 @@ struct Sorter<'a> {
     operations: Vec<Vec<Operation>>,
     lists: Vec<Operation>,
     spanning: u64,
-    wrong_values: Vec<(String, u64)>,
+    wrong_values: Vec<WrongValue>,
 }
 
 impl<'a> Sorter<'a> {
@@ -288,12 +308,7 @@ impl<'a> Sorter<'a> {
             self.put(Operation { client, line, call, ret, action });
         }
         for listing in log.listings() {
-            let number = log.records.get(listing.index).and_then(|r| match r {
-                crate::history::record::Record::Op(OpRecord { op: Op::List { list, .. }, .. }) => Some(*list),
-                _ => None,
-            });
-            let fresh = number.is_some_and(|n| unset.contains(&n));
-            self.list(client, log, &listing, fresh);
+            self.list(client, log, &listing, unset.contains(&listing.number));
         }
     }
 
@@ -319,7 +334,8 @@ impl<'a> Sorter<'a> {
             }
             (Op::Get { id }, Outcome::Ok(answer)) => {
                 if answer.wrong_value {
-                    self.wrong_values.push((log.line(index), *id));
+                    let (at, line) = (record.return_ns.0, log.line(index));
+                    self.wrong_values.push(WrongValue { key: *id, at, line });
                 }
                 Some(Action::Read { key: *id, seen: Seen::Present(answer.revision) })
             }

@@ -18,8 +18,8 @@ pub mod watches;
 pub mod witness;
 
 use super::Judge;
-use epochs::{Epoch, Run};
-use model::{Action, Name};
+use epochs::{Epoch, Run, WrongValue};
+use model::{Action, Name, Operation};
 use residue::Residue;
 use std::collections::BTreeMap;
 use versions::Versions;
@@ -92,7 +92,7 @@ impl Consistency {
         all.violations.extend(sessions::check(&run, &judge.logs));
         all.strays(judge, &run);
         all.false_lists = false_lists(&run);
-        all.violations.extend(run.wrong_values.iter().map(|(line, key)| wrong_value(&run, line, *key)));
+        all.violations.extend(run.wrong_values.iter().map(|wrong| wrong_value(&run, wrong)));
         all.violations.sort_by(Violation::by_time);
         all.run = run;
         Ok(all)
@@ -107,14 +107,12 @@ impl Consistency {
             .iter()
             .filter(|log| log.kind() == ClientKind::LedgerWriter)
             .find_map(|log| log.incomplete());
-        for (at, (epoch, versions)) in run.epochs.iter().zip(&run.versions).enumerate() {
+        for (at, versions) in run.versions.iter().enumerate() {
             for stray in &versions.strays {
                 let (key, name, revision) = (stray.key, Name(stray.key), stray.revision);
                 let lost = at.checked_sub(1).and_then(|before| {
                     run.versions[before].of_key(key).iter().find(|v| v.revision == revision)
                 });
-                let when =
-                    epoch.operations.iter().find(|o| o.line == stray.line).map_or(epoch.base, |o| o.ret);
                 let (rule, what, mut records) = match (lost, &broken_off) {
                     (Some(lost), _) => {
                         let what = format!("{name} was read at revision {revision}, which the restore lost");
@@ -141,7 +139,7 @@ impl Consistency {
                     rule,
                     epoch: at + 1,
                     key: Some(key),
-                    at: when,
+                    at: stray.at,
                     what,
                     records,
                 });
@@ -150,22 +148,17 @@ impl Consistency {
     }
 }
 
-fn wrong_value(run: &Run, line: &str, key: u64) -> Violation {
-    let found = run
-        .epochs
-        .iter()
-        .find_map(|epoch| Some((epoch.number, epoch.operations.iter().find(|o| o.line == line)?.ret)));
-    let (epoch, at) = found.unwrap_or((1, 0));
-    let name = Name(key);
-    let what = format!("{name} was read with a value that was never written to it");
-    Violation { rule: Rule::WrongValue, epoch, key: Some(key), at, what, records: vec![line.to_owned()] }
+fn wrong_value(run: &Run, wrong: &WrongValue) -> Violation {
+    let WrongValue { key, at, line } = wrong.clone();
+    let (rule, epoch) = (Rule::WrongValue, run.answered_in(at));
+    let what = format!("{} was read with a value that was never written to it", Name(key));
+    Violation { rule, epoch, key: Some(key), at, what, records: vec![line] }
 }
 
 fn false_lists(run: &Run) -> u64 {
-    let Some(versions) = run.versions.last() else { return 0 };
-    let is_false = |action: &Action| match action {
-        Action::Range(range) => witness::differs(range, versions).is_some(),
+    let is_false = |o: &&Operation| match (&o.action, run.versions.last()) {
+        (Action::Range(range), Some(versions)) => witness::differs(range, versions).is_some(),
         _ => false,
     };
-    run.lists.iter().filter(|o| is_false(&o.action)).count() as u64
+    run.lists.iter().filter(is_false).count() as u64
 }

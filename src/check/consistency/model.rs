@@ -146,6 +146,12 @@ impl Operation {
         matches!(self.action, Action::Write { result: WriteResult::Unknown, .. })
     }
 
+    /// The instant that its record stands for: the return, or the call where none is known.
+    #[must_use]
+    pub fn dated(&self) -> u64 {
+        if self.ret == PENDING { self.call } else { self.ret }
+    }
+
     /// The operation took effect, or was answered, before `other` was sent. Equal instants prove no order.
     #[must_use]
     pub fn precedes(&self, other: &Operation) -> bool {

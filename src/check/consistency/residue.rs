@@ -2,7 +2,7 @@
 
 use super::epochs::Epoch;
 use super::minimise::minimise;
-use super::model::{Action, Cell, Name, Operation, PENDING, WriteResult, is_ledgers};
+use super::model::{Action, Cell, Name, Operation, WriteResult, is_ledgers};
 use super::search::{Interval, Searched, search};
 use super::versions::Versions;
 use super::violation::{Rule, Violation};
@@ -59,11 +59,7 @@ pub fn check(epoch: &Epoch, versions: &Versions, budget: &mut u64) -> Residue {
                     rule: Rule::NoOrder,
                     epoch: epoch.number,
                     key: Some(key),
-                    at: records
-                        .iter()
-                        .map(|o| if o.ret == PENDING { o.call } else { o.ret })
-                        .max()
-                        .unwrap_or(0),
+                    at: records.iter().map(|o| o.dated()).max().unwrap_or(0),
                     what: format!(
                         "no order of {} operations on {} explains their outcomes",
                         records.len(),

@@ -33,7 +33,7 @@ pub fn check(run: &Run, logs: &[ClientLog]) -> Vec<Violation> {
 fn of_client(run: &Run, log: &ClientLog) -> Option<Violation> {
     let shown = shown(log);
     // What was under way during the restore was answered after it.
-    let epoch = |s: &Shown| usize::from(run.restored.is_some_and(|(since, _)| s.ret > since));
+    let epoch = |s: &Shown| run.answered_in(s.ret);
     let back: Vec<(&Shown, &Shown)> = steps_back(&shown)
         .into_iter()
         .map(|(before, after)| (&shown[before], &shown[after]))
@@ -42,7 +42,7 @@ fn of_client(run: &Run, log: &ClientLog) -> Option<Violation> {
     let (before, after) = back.first()?;
     Some(Violation {
         rule: Rule::WentBack,
-        epoch: epoch(after) + 1,
+        epoch: epoch(after),
         key: None,
         at: after.ret,
         what: format!(

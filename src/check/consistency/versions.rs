@@ -159,7 +159,10 @@ fn unexplained(epoch: &Epoch, table: &BTreeMap<u64, BTreeMap<u64, Version>>) -> 
         }
     };
     for operation in &epoch.operations {
-        let seen = |key, revision| Sighting { key, revision, present: true, line: operation.line.clone() };
+        let seen = |key, revision| {
+            let (at, line) = (operation.dated(), operation.line.clone());
+            Sighting { key, revision, present: true, at, line }
+        };
         match &operation.action {
             Action::Read { key, seen: Seen::Present(Some(revision)) } => note(seen(*key, *revision)),
             Action::Range(range) => {

@@ -15,7 +15,7 @@ use crate::history::kind::ClientKind;
 use crate::history::record::{Event, EventRecord, Op, OpRecord, Outcome, Record};
 use crate::timeline::clients::ClientLog;
 use crate::timeline::truth::{Side, side};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// What checking the watches of a run came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,17 +34,10 @@ pub fn check(run: &Run, logs: &[ClientLog]) -> Watches {
     let orders: Vec<Vec<(u64, u64)>> = run.versions.iter().map(order).collect();
     let mut watches = Watches::default();
     for log in logs {
-        let lists: BTreeSet<(usize, u64)> =
+        let lists: BTreeMap<usize, u64> =
             log.listings().iter().filter_map(|list| Some((list.index, list.complete()?.0))).collect();
-        let mut follower = Follower {
-            run,
-            orders: &orders,
-            log,
-            lists,
-            position: None,
-            reached_by: 0,
-            watches: &mut watches,
-        };
+        let mut follower =
+            Follower { run, orders: &orders, log, lists, position: None, watches: &mut watches };
         for (index, record) in log.records.iter().enumerate() {
             match record {
                 Record::Op(op) => follower.operation(index, op),
@@ -73,16 +66,16 @@ struct Position {
     /// Place of the epoch.
     epoch: usize,
     revision: u64,
+    /// Index of the record that brought the subscription here.
+    by: usize,
 }
 
 struct Follower<'a> {
     run: &'a Run,
     orders: &'a [Vec<(u64, u64)>],
     log: &'a ClientLog<'a>,
-    lists: BTreeSet<(usize, u64)>,
+    lists: BTreeMap<usize, u64>,
     position: Option<Position>,
-    /// Record that brought the subscription to its position.
-    reached_by: usize,
     watches: &'a mut Watches,
 }
 
@@ -91,8 +84,7 @@ impl Follower<'_> {
         match (&op.op, &op.outcome) {
             (Op::List { .. }, Outcome::Ok(_)) => {
                 // A list that is not complete yet changes nothing.
-                let complete = self.lists.range((index, 0)..=(index, u64::MAX)).next().copied();
-                if let Some((_, revision)) = complete {
+                if let Some(revision) = self.lists.get(&index).copied() {
                     self.start(index, (op.call_ns, op.return_ns), revision);
                 }
             }
@@ -125,8 +117,7 @@ impl Follower<'_> {
                 Side::Spanning => None,
             },
         };
-        self.position = epoch.map(|epoch| Position { epoch, revision });
-        self.reached_by = index;
+        self.position = epoch.map(|epoch| Position { epoch, revision, by: index });
     }
 
     fn event(&mut self, index: usize, event: &EventRecord) {
@@ -152,7 +143,7 @@ impl Follower<'_> {
             return;
         };
         if position.epoch < epoch {
-            position = Position { epoch, revision: self.run.epochs[epoch].base };
+            position = Position { epoch, revision: self.run.epochs[epoch].base, ..position };
         }
         self.watches.events += 1;
         // Only an object of the ledger is a change of its own; a bookmark may repeat the last one.
@@ -161,8 +152,7 @@ impl Follower<'_> {
             return;
         }
         self.gap(index, event, position, revision);
-        self.position = Some(Position { revision, ..position });
-        self.reached_by = index;
+        self.position = Some(Position { revision, by: index, ..position });
     }
 
     fn disorder(&mut self, index: usize, event: &EventRecord, position: Position, revision: u64) {
@@ -171,7 +161,7 @@ impl Follower<'_> {
             self.log.name(),
             position.revision
         );
-        let records = vec![self.log.line(self.reached_by), self.log.line(index)];
+        let records = vec![self.log.line(position.by), self.log.line(index)];
         self.report(Rule::WatchOrder, event, position, None, what, records);
     }
 
@@ -188,7 +178,7 @@ impl Follower<'_> {
             position.revision
         );
         let written = self.run.versions[position.epoch].at(*key, *first).map(|v| v.line.clone());
-        let mut records = vec![self.log.line(self.reached_by)];
+        let mut records = vec![self.log.line(position.by)];
         records.extend(written.filter(|line| !line.is_empty()));
         records.push(self.log.line(index));
         self.report(Rule::WatchMissed, event, position, Some(*key), what, records);

@@ -213,7 +213,7 @@ impl Witness<'_> {
             rule,
             epoch: self.epoch.number,
             key: operation.key(),
-            at: if operation.ret == super::model::PENDING { operation.call } else { operation.ret },
+            at: operation.dated(),
             what,
             records: all.into_iter().map(|i| operations[i].line.clone()).collect(),
         });
