@@ -6,7 +6,9 @@ mod brute;
 #[allow(dead_code, reason = "the world is shared with the tests of the other checkers")]
 mod world;
 
+mod epochs;
 mod objective;
+mod orders;
 mod porcupine;
 mod properties;
 mod random;
