@@ -225,6 +225,21 @@ mod tests {
     }
 
     #[test]
+    fn a_set_of_operations_tells_each_of_them_apart() {
+        let with = |at| {
+            let mut set = vec![0; 4];
+            flip(&mut set, at);
+            set
+        };
+        assert_eq!((0..256).map(with).collect::<HashSet<_>>().len(), 256);
+        assert!((0..256).all(|at| {
+            let mut set = with(at);
+            flip(&mut set, at);
+            set == [0; 4]
+        }));
+    }
+
+    #[test]
     fn the_budget_is_counted_in_states_and_an_exhausted_one_proves_nothing() {
         let operations: Vec<_> =
             (0..8).map(|v| (0, 10, false, Do::Write(v))).chain([(20, 21, false, Do::Read(99))]).collect();

@@ -115,13 +115,18 @@ fn steps_back(shown: &[Shown]) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
 
-    fn back(shown: &[(u64, u64, u64)]) -> Vec<(usize, usize)> {
-        let one = |(index, (call, ret, revision)): (usize, &(u64, u64, u64))| Shown {
+    fn back(answers: &[(u64, u64, u64)]) -> Vec<(usize, usize)> {
+        let answer = |(call, ret, revision): &(u64, u64, u64)| (*call, *ret, *revision, false);
+        back_among(&answers.iter().map(answer).collect::<Vec<_>>())
+    }
+
+    fn back_among(shown: &[(u64, u64, u64, bool)]) -> Vec<(usize, usize)> {
+        let one = |(index, (call, ret, revision, is_event)): (usize, &(u64, u64, u64, bool))| Shown {
             call: *call,
             ret: *ret,
             revision: *revision,
             index,
-            is_event: false,
+            is_event: *is_event,
         };
         steps_back(&shown.iter().enumerate().map(one).collect::<Vec<_>>())
     }
@@ -131,6 +136,28 @@ mod tests {
         assert_eq!(back(&[(1, 2, 10), (3, 4, 9), (5, 6, 9), (7, 8, 10)]), [(0, 1)]);
         assert!(back(&[(1, 9, 10), (2, 8, 9), (3, 7, 8)]).is_empty(), "out at the same time");
         assert_eq!(back(&[(1, 2, 10), (3, 4, 5), (5, 6, 7), (7, 8, 6)]), [(0, 1), (2, 3)]);
+    }
+
+    #[test]
+    fn equal_instants_prove_no_order() {
+        assert_eq!(back(&[(0, 0, 10), (1, 2, 9)]), [(0, 1)]);
+        assert!(back(&[(1, 3, 10), (3, 4, 9)]).is_empty());
+        assert!(back(&[(1, 5, 10), (2, 6, 9)]).is_empty());
+    }
+
+    #[test]
+    fn events_of_one_instant_are_in_the_order_of_their_records_and_answers_are_not() {
+        assert_eq!(back_among(&[(5, 5, 10, true), (5, 5, 9, true)]), [(0, 1)]);
+        assert!(back_among(&[(5, 5, 10, true), (5, 6, 9, false)]).is_empty());
+        assert_eq!(back_among(&[(5, 5, 10, true), (6, 6, 9, false)]), [(0, 1)]);
+        assert!(back_among(&[(3, 5, 10, false), (5, 5, 9, true)]).is_empty());
+    }
+
+    #[test]
+    fn a_step_back_is_from_the_first_that_was_shown_the_highest_and_begins_a_new_count() {
+        assert!(back(&[(1, 2, 10), (3, 4, 10)]).is_empty());
+        assert_eq!(back(&[(1, 2, 10), (3, 4, 10), (5, 6, 9)]), [(0, 2)]);
+        assert_eq!(back(&[(1, 2, 10), (3, 4, 5), (5, 6, 4)]), [(0, 1), (1, 2)]);
     }
 
     #[test]
