@@ -108,7 +108,8 @@ fn what_is_found_after_the_restore_at_a_revision_of_the_snapshot_was_written_bef
         book.op(late, late + 1, Op::CasUpdate { object: 3, held, value: 2 }, acked(200));
     };
     let own = own_key(READER, 3);
-    let ways: [(u64, &dyn Fn(&mut Book, u64)); 3] = [(30, &by_range), (30, &by_get), (own, &by_update)];
+    type Look<'a> = &'a dyn Fn(&mut Book, u64);
+    let ways: [(u64, Look); 3] = [(30, &by_range), (30, &by_get), (own, &by_update)];
     for (key, look) in ways {
         for revision in [139, 140, 141] {
             let orders = |book: &mut Book| create(book, (1_100, 1_101), 30, unknown());

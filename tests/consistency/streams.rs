@@ -1,6 +1,6 @@
 //! What watches deliver and clients are shown, told in a few records.
 
-use crate::told::{create, range, silent, told, without};
+use crate::told::{Told, create, range, silent, told, without};
 use crate::world::{Book, MS, World, acked};
 use quakeproof::check::Judge;
 use quakeproof::check::consistency::Consistency;
@@ -11,8 +11,6 @@ use quakeproof::check::consistency::watches::{self, Watches};
 use quakeproof::history::record::{Answer, Event, Op, Outcome};
 use quakeproof::journal::entry::Fact;
 use quakeproof::timeline::EvidenceInput;
-
-type Told<'a> = (&'a str, &'a dyn Fn(&mut Book));
 
 /// Objects 1 to 5 were written at revisions 110 to 150, and an own one of the reader at 125.
 fn whole(clients: &[Told]) -> EvidenceInput {

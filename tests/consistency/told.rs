@@ -5,8 +5,11 @@ use quakeproof::history::record::{Answer, Op, Outcome};
 use quakeproof::journal::entry::{Entry, Fact, JournalEvent};
 use quakeproof::timeline::EvidenceInput;
 
+/// A client of the world and what it did.
+pub type Told<'a> = (&'a str, &'a dyn Fn(&mut Book));
+
 /// The world's run, in which clients did only what is told here.
-pub fn told(world: &World, told: &[(&str, &dyn Fn(&mut Book))]) -> EvidenceInput {
+pub fn told(world: &World, told: &[Told]) -> EvidenceInput {
     let mut input = world.input();
     for planned in &input.plan.clients {
         let mut book = Book::open(&planned.name, planned.kind);
