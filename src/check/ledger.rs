@@ -9,7 +9,7 @@ use crate::timeline::truth::{Side, Truth, side};
 use crate::timeline::writes::{Told, Write};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The ledger after the drill. Figures are `None` where the evidence does not
 /// give them; `reason` then says why.
@@ -185,12 +185,9 @@ fn phantoms(timeline: &Timeline, truth: &Truth, logs: &[ClientLog]) -> Option<u6
     }
     let stray: Vec<u64> =
         truth.objects().keys().copied().filter(|id| refused.get(id).copied().unwrap_or(true)).collect();
-    if !stray.is_empty() && writers.any(|log| log.incomplete().is_some()) {
-        let known: BTreeSet<u64> = refused.keys().copied().collect();
-        let last = known.last().copied();
-        if stray.iter().any(|id| Some(*id) > last) {
-            return None;
-        }
+    let last = refused.keys().next_back().copied();
+    if stray.iter().any(|id| Some(*id) > last) && writers.any(|log| log.incomplete().is_some()) {
+        return None;
     }
     Some(stray.len() as u64)
 }

@@ -68,11 +68,12 @@ fn check(judge: &Judge, planned: &PlannedObjective, rpo: &Rpo) -> Finding {
     let Accounting { account, lost_time, evidence, .. } = &judge.ledger;
     let mut finding = judge.finding(planned);
     finding.evidence.clone_from(evidence);
-    let (Some(lost), Some(unsettled)) = (account.lost, account.unsettled) else {
+    let (Some(lost), Some(lost_after), Some(unsettled)) =
+        (account.lost, account.lost_after_restore, account.unsettled)
+    else {
         finding.reason = account.reason.clone().unwrap_or_else(|| "what was lost is not known".to_owned());
         return finding;
     };
-    let lost_after = account.lost_after_restore.unwrap_or(0);
     let lost_writes = lost + lost_after;
     let mut verdicts = Vec::new();
     let before = if judge.timeline.restored.is_some() { " before the loss" } else { "" };
