@@ -257,4 +257,24 @@ mod tests {
         assert!(is_undecided(&item(20, Some(55), None), None), "a record without an end");
         assert!(!is_undecided(&item(20, Some(24), Some(23)), end), "acted upon");
     }
+
+    #[test]
+    fn five_seconds_are_a_turn_and_a_look_ten_seconds_ago_is_not_too_old() {
+        let end = Some(MonoNs(60 * S));
+        assert!(!is_undecided(&item(55, Some(59), None), end));
+        assert!(!is_undecided(&item(20, Some(50), None), end));
+        let (mut late, mut old) = (item(55, Some(59), None), item(20, Some(50), None));
+        late.made.ret.0 += 1;
+        old.there.as_mut().unwrap().call.0 -= 1;
+        assert!(is_undecided(&late, end) && is_undecided(&old, end));
+    }
+
+    #[test]
+    fn one_that_is_not_so_settles_it_whatever_is_not_known() {
+        let of = |each: &[Option<bool>]| all(each.iter().copied(), "none");
+        assert_eq!(of(&[]), Err("none".to_owned()));
+        assert_eq!(of(&[Some(true), Some(true)]), Ok(true));
+        assert_eq!(of(&[Some(true), None, Some(false)]), Ok(false));
+        assert_eq!(of(&[Some(true), None]), Err("not all were asked for after the restore".to_owned()));
+    }
 }

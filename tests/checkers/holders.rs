@@ -21,10 +21,10 @@ use quakeproof::plan::{
 use quakeproof::timeline::EvidenceInput;
 
 /// A history in the making.
-struct Book(Vec<Record>, u64);
+pub struct Book(Vec<Record>, u64);
 
 impl Book {
-    fn open(client: &str, kind: ClientKind) -> Self {
+    pub fn open(client: &str, kind: ClientKind) -> Self {
         let opened = Record::Opened {
             client: client.to_owned(),
             kind,
@@ -37,7 +37,7 @@ impl Book {
         Self(vec![opened], 0)
     }
 
-    fn op(&mut self, call: u64, op: Op, outcome: Outcome) {
+    pub fn op(&mut self, call: u64, op: Op, outcome: Outcome) {
         let (call_ns, return_ns) = (MonoNs(call * MS), MonoNs((call + 1) * MS));
         let boot = BootId(BOOT.to_owned());
         self.0.push(Record::Op(OpRecord {
@@ -53,12 +53,12 @@ impl Book {
         self.1 += 1;
     }
 
-    fn event(&mut self, at: u64, stream: u64, event: Event) {
+    pub fn event(&mut self, at: u64, stream: u64, event: Event) {
         let boot = BootId(BOOT.to_owned());
         self.0.push(Record::Event(EventRecord { stream, boot, at_ns: MonoNs(at * MS), event }));
     }
 
-    fn close(mut self, at: u64) -> Vec<Record> {
+    pub fn close(mut self, at: u64) -> Vec<Record> {
         let (mono_ns, boot) = (MonoNs(at * MS), BootId(BOOT.to_owned()));
         let (scheduled, recorded) = (self.1, self.1);
         self.0.push(Record::Closed { mono_ns, boot, scheduled, recorded, late: 0, lost: 0 });
@@ -66,15 +66,15 @@ impl Book {
     }
 }
 
-fn ok(answer: Answer) -> Outcome {
+pub fn ok(answer: Answer) -> Outcome {
     Outcome::Ok(answer)
 }
 
-fn failed(status: Option<u16>, reason: &str) -> Outcome {
+pub fn failed(status: Option<u16>, reason: &str) -> Outcome {
     Outcome::Failed { status, reason: reason.to_owned() }
 }
 
-fn planned(name: &str, kind: ClientKind, spec: Option<Client>, every_ms: u64) -> PlannedClient {
+pub fn planned(name: &str, kind: ClientKind, spec: Option<Client>, every_ms: u64) -> PlannedClient {
     PlannedClient {
         name: name.to_owned(),
         kind,
@@ -90,23 +90,23 @@ fn objective(input: &mut EvidenceInput, name: &str, objective: Objective) {
     input.plan.objectives.push(PlannedObjective { name: name.to_owned(), objective, predicted: None });
 }
 
-fn predicted(input: &mut EvidenceInput, client: &str, question: Question, expected: Expected) {
+pub fn predicted(input: &mut EvidenceInput, client: &str, question: Question, expected: Expected) {
     let source = "tests".to_owned();
     input.plan.consumers.push(ConsumerPrediction { client: client.to_owned(), question, expected, source });
 }
 
-fn agreement(judgement: &Judgement, subject: &str, nth: usize) -> Option<bool> {
+pub fn agreement(judgement: &Judgement, subject: &str, nth: usize) -> Option<bool> {
     judgement.predictions.iter().filter(|p| p.subject == subject).nth(nth).unwrap().agrees
 }
 
 // Leaders.
 
-const LOST: u64 = 2_610;
+pub const LOST: u64 = 2_610;
 
-fn elector() -> Client {
+fn elector(name: &str) -> Client {
     Client::LeaderElector(LeaderElector {
-        name: "elector".to_owned(),
-        lease: None,
+        name: name.to_owned(),
+        lease: Some("elector".to_owned()),
         candidates: 2,
         lease_duration: Span::secs(15),
         renew_deadline: Span::secs(10),
@@ -117,18 +117,30 @@ fn elector() -> Client {
 }
 
 /// Beliefs as `(candidate, from, to)`; `None`: until the recorder was closed without a word.
-fn election(beliefs: &[(&str, u64, Option<u64>)]) -> EvidenceInput {
+pub fn election(beliefs: &[(&str, u64, Option<u64>)]) -> EvidenceInput {
     let world = World::honest();
     assert_eq!(world.lost_at(), LOST);
     let mut input = world.input();
-    let mut book = Book::open("elector", ClientKind::LeaderElector);
+    stands(&mut input, "elector", beliefs, world.collect_at());
+    objective(
+        &mut input,
+        "one-leader",
+        Objective::NoTwoLeaders(NoTwoLeaders { name: "one-leader".to_owned() }),
+    );
+    predicted(&mut input, "elector", Question::TwoLead, Expected::No);
+    input
+}
+
+/// A client whose candidates stand for the Lease, and whose recorder is closed at `end`.
+pub fn stands(input: &mut EvidenceInput, name: &str, beliefs: &[(&str, u64, Option<u64>)], end: u64) {
+    let mut book = Book::open(name, ClientKind::LeaderElector);
     let mut at: Vec<(u64, usize, bool)> = Vec::new();
     for (i, (_, from, to)) in beliefs.iter().enumerate() {
         at.push((*from, i, true));
         at.extend(to.map(|to| (to, i, false)));
     }
     at.sort_unstable();
-    for call in (1_000..world.collect_at()).step_by(200) {
+    for call in (1_000..end).step_by(200) {
         let op = Op::Elect {
             candidate: "a".to_owned(),
             lease: "elector".to_owned(),
@@ -145,19 +157,11 @@ fn election(beliefs: &[(&str, u64, Option<u64>)]) -> EvidenceInput {
         };
         book.event(at, i as u64, event);
     }
-    let records = book.close(world.collect_at());
-    input.plan.clients.push(planned("elector", ClientKind::LeaderElector, Some(elector()), 200));
-    input.histories.insert("elector".to_owned(), records);
-    objective(
-        &mut input,
-        "one-leader",
-        Objective::NoTwoLeaders(NoTwoLeaders { name: "one-leader".to_owned() }),
-    );
-    predicted(&mut input, "elector", Question::TwoLead, Expected::No);
-    input
+    input.plan.clients.push(planned(name, ClientKind::LeaderElector, Some(elector(name)), 200));
+    input.histories.insert(name.to_owned(), book.close(end));
 }
 
-fn one_leader(input: &EvidenceInput) -> Finding {
+pub fn one_leader(input: &EvidenceInput) -> Finding {
     finding(&judge(input), "one-leader").clone()
 }
 
@@ -223,12 +227,12 @@ fn a_drill_without_candidates_proves_nothing() {
 
 // Leases. The snapshot is taken at 1810, the store is lost at 2610 and restored at 3010.
 
-fn lease(action: LeaseAction, id: &str) -> Op {
+pub fn lease(action: LeaseAction, id: &str) -> Op {
     let lease = (action != LeaseAction::Grant).then(|| id.to_owned());
     Op::EtcdLease { action, lease, ttl_seconds: None }
 }
 
-fn granted(id: &str) -> Outcome {
+pub fn granted(id: &str) -> Outcome {
     ok(Answer {
         lease: Some(id.to_owned()),
         ttl_seconds: Some(20),
@@ -237,24 +241,34 @@ fn granted(id: &str) -> Outcome {
     })
 }
 
-fn left(seconds: u64) -> Outcome {
+pub fn left(seconds: u64) -> Outcome {
     ok(Answer { ttl_seconds: Some(seconds), granted_ttl_seconds: Some(20), ..Answer::default() })
 }
 
-fn leases(main_after: u64) -> EvidenceInput {
+pub fn leases(main_after: u64) -> EvidenceInput {
+    use LeaseAction::{Grant, KeepAlive, Revoke, TimeToLive};
+    keeper(vec![
+        (1_000, Grant, "main", granted("main")),
+        (1_100, Grant, "back", granted("back")),
+        (1_200, Grant, "over", granted("over")),
+        (1_300, Revoke, "over", ok(Answer::default())),
+        (2_000, Revoke, "back", ok(Answer::default())),
+        (2_100, Grant, "young", granted("young")),
+        (2_500, TimeToLive, "main", left(10)),
+        (3_300, TimeToLive, "main", left(main_after)),
+        (3_310, TimeToLive, "back", left(19)),
+        (3_320, KeepAlive, "young", failed(None, "lease-not-found")),
+    ])
+}
+
+/// What a keeper of leases did, as `(call, action, lease, outcome)`.
+pub fn keeper(ops: Vec<(u64, LeaseAction, &str, Outcome)>) -> EvidenceInput {
     let world = World::honest();
     let mut input = world.input();
     let mut book = Book::open("leases", ClientKind::LeaseKeeper);
-    book.op(1_000, lease(LeaseAction::Grant, "main"), granted("main"));
-    book.op(1_100, lease(LeaseAction::Grant, "back"), granted("back"));
-    book.op(1_200, lease(LeaseAction::Grant, "over"), granted("over"));
-    book.op(1_300, lease(LeaseAction::Revoke, "over"), ok(Answer::default()));
-    book.op(2_000, lease(LeaseAction::Revoke, "back"), ok(Answer::default()));
-    book.op(2_100, lease(LeaseAction::Grant, "young"), granted("young"));
-    book.op(2_500, lease(LeaseAction::TimeToLive, "main"), left(10));
-    book.op(3_300, lease(LeaseAction::TimeToLive, "main"), left(main_after));
-    book.op(3_310, lease(LeaseAction::TimeToLive, "back"), left(19));
-    book.op(3_320, lease(LeaseAction::KeepAlive, "young"), failed(None, "lease-not-found"));
+    for (call, action, id, outcome) in ops {
+        book.op(call, lease(action, id), outcome);
+    }
     input.plan.clients.push(planned("leases", ClientKind::LeaseKeeper, None, 200));
     input.histories.insert("leases".to_owned(), book.close(world.collect_at()));
     predicted(&mut input, "leases", Question::LeasesComeBack, Expected::Yes);
@@ -317,11 +331,11 @@ fn a_lease_that_was_not_asked_for_after_the_restore_is_unknown() {
 
 // Consumers.
 
-fn uid(id: u64) -> Answer {
+pub fn uid(id: u64) -> Answer {
     Answer { uid: Some(format!("uid-{id}")), ..Answer::default() }
 }
 
-fn look(book: &mut Book, at: u64, id: u64, acted: bool) {
+pub fn look(book: &mut Book, at: u64, id: u64, acted: bool) {
     let op = Op::Look { what: Made::Deployment, id };
     let replica_set = acted.then(|| format!("d-{id}-x"));
     book.op(at, op, ok(Answer { acted: (!acted).then_some(false), replica_set, ..uid(id) }));
@@ -333,7 +347,7 @@ fn look(book: &mut Book, at: u64, id: u64, acted: bool) {
 
 /// Deployments 1 to 4 every 200 ms from 1000 on, 5 after the snapshot and lost, 6 to 15 after
 /// the restore, of which those before `acts_from` are looked at in vain.
-fn deployments(acts_from: u64) -> (EvidenceInput, Book) {
+pub fn deployments(acts_from: u64) -> (EvidenceInput, Book) {
     let world = World::honest();
     let mut input = world.input();
     let mut book = Book::open("deployer", ClientKind::Deployer);
@@ -362,7 +376,7 @@ fn deployments(acts_from: u64) -> (EvidenceInput, Book) {
     (input, book)
 }
 
-fn with(mut input: EvidenceInput, book: Book) -> EvidenceInput {
+pub fn with(mut input: EvidenceInput, book: Book) -> EvidenceInput {
     input.histories.insert("deployer".to_owned(), book.close(World::honest().collect_at()));
     input
 }

@@ -238,6 +238,19 @@ fn an_update_whose_base_is_not_recorded_is_not_taken_for_right() {
 }
 
 #[test]
+fn an_update_that_is_proven_wrong_counts_whatever_another_one_rested_on() {
+    let mut input = input(&World::honest(), false);
+    first_conflict(&mut input).outcome = acked(1_000_200);
+    if let Op::CasUpdate { held, .. } = &mut first_conflict(&mut input).op {
+        *held -= 1;
+    }
+    first_conflict(&mut input).outcome = acked(1_000_201);
+    let judgement = judge(&input);
+    assert_eq!(finding(&judgement, "no-client-on-lost-timeline").verdict, Verdict::Fail);
+    assert_eq!(client(&judgement, "swapper").cas_on_lost_state, Some(1));
+}
+
+#[test]
 fn an_update_that_was_out_during_the_restore_can_have_been_accepted_on_either_side() {
     let world = World::honest();
     let mut input = input(&world, false);
@@ -348,13 +361,19 @@ fn a_refusal_is_held_against_what_the_plan_says_of_it() {
             source: "tests".to_owned(),
         });
     }
-    let judgement = judge(&input);
-    let agrees = |class: &str| {
+    let of = |input: &EvidenceInput, class: &str| {
         let what = format!("refused as `{class}`");
-        judgement.predictions.iter().find(|p| p.what == what).unwrap().agrees
+        let row = judge(input).predictions.into_iter().find(|p| p.what == what).unwrap();
+        (row.agrees, row.predicted, row.observed)
     };
-    assert_eq!(
-        (agrees("conflict"), agrees("invalid"), agrees("gone")),
-        (Some(true), Some(false), Some(true))
-    );
+    let row = |agrees, predicted: &str, observed: &str| (agrees, predicted.to_owned(), observed.to_owned());
+    assert_eq!(of(&input, "conflict"), row(Some(true), "at least once", "2 times"));
+    assert_eq!(of(&input, "invalid"), row(Some(false), "at least once", "never"));
+    assert_eq!(of(&input, "gone"), row(Some(true), "never", "never"));
+    // What a history does not show may have come after it.
+    history(&mut input, "swapper").pop();
+    assert_eq!(of(&input, "conflict").0, Some(true));
+    let (agrees, _, observed) = of(&input, "gone");
+    assert_eq!(agrees, None);
+    assert!(observed.starts_with("unknown: "), "{observed}");
 }
