@@ -96,6 +96,58 @@ fn the_reference_page_is_that_of_the_types() {
     assert_golden(&root().join("docs/reference/drill.md"), &reference::drill_page());
 }
 
+/// What is wrong with a drill in which some words are others.
+fn wrong(changes: &[(&str, &str)]) -> String {
+    let file = root().join("tests/data/drill/passed-before-settled.yaml");
+    let mut text = fs::read_to_string(file).unwrap().replace("settle: 9s", "settle: 7s");
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    drill::load("d.yaml", &text, &ParameterValues::default())
+        .map_or_else(|e| e.to_string(), |_| String::new())
+}
+
+#[test]
+fn values_at_either_end_of_a_range_are_taken() {
+    assert_eq!(wrong(&[]), "");
+    for (from, good, bad) in [
+        ("settle: 7s", "settle: 0ms", "settle: 25h"),
+        ("settle: 7s", "settle: 7s, maxLag: 100ms", "settle: 7s, maxLag: 99ms"),
+        (
+            "{name: lost-writes, within: 10s}",
+            "{name: lost-writes, within: 0ms}",
+            "{name: lost-writes, within: 25h}",
+        ),
+    ] {
+        assert_eq!(wrong(&[(from, good)]), "", "{good}");
+        assert!(wrong(&[(from, bad)]).contains("is out of range"), "{bad}");
+    }
+    let objective = "noClientOnLostTimeline: {name: true-views, settle: 7s}";
+    for (budget, good) in [(0, false), (1, true), (100_000_000, true), (100_000_001, false)] {
+        let with = format!("{objective}\n    - linearizable: {{budget: {budget}}}");
+        let wrong = wrong(&[(objective, &with)]);
+        assert_eq!(wrong.is_empty(), good, "{wrong}");
+    }
+}
+
+#[test]
+fn clients_must_be_observed_for_longer_than_they_may_take_to_settle() {
+    // 12 s after the old revision was passed, which takes 8 s.
+    let long = ("for: $(hold)", "for: 20s");
+    assert_eq!(wrong(&[long, ("settle: 7s", "settle: 11999ms")]), "");
+    let as_long = wrong(&[long, ("settle: 7s", "settle: 12s")]);
+    assert!(
+        as_long.contains(
+            "clients may converge for 12s (`settle` of `true-views`), but are observed for 12s only"
+        ),
+        "{as_long}"
+    );
+    assert_eq!(wrong(&[("settle: 7s", "settle: 7999ms")]), "");
+    let passed = wrong(&[("settle: 7s", "settle: 8s")]);
+    assert!(passed.contains("the old revision is passed about 8s after the restore"), "{passed}");
+}
+
 fn as_json(text: &str) -> serde_json::Value {
     serde_saphyr::from_str(text).unwrap()
 }

@@ -60,3 +60,40 @@ async fn observe(session: &mut Session, setup: &Setup) -> Result<Account, Broken
     }
     Ok(pace.account())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::linearizable::Linearizable;
+    use crate::check::lost_timeline::NoClientOnLostTimeline;
+    use crate::check::rpo::Rpo;
+    use crate::check::rto::{Rto, RtoFrom, RtoTo};
+    use crate::check::two_leaders::NoTwoLeaders;
+    use crate::drill::load;
+    use crate::drill::values::Span;
+
+    const DRILL: &str = include_str!("../../scenarios/etcd/restore-without-bump.yaml");
+
+    #[test]
+    fn etcd_is_read_for_every_objective_that_rests_on_its_state() {
+        let mut drill = load("d.yaml", DRILL, &Default::default()).unwrap().drill;
+        assert!(is_needed(&drill));
+        drill.spec.steps.clear();
+        drill.spec.clients.clear();
+        let mut for_one = |objective: Objective| {
+            drill.spec.objectives = vec![objective];
+            is_needed(&drill)
+        };
+        assert!(for_one(Objective::Linearizable(Linearizable::default())));
+        assert!(for_one(Objective::NoClientOnLostTimeline(NoClientOnLostTimeline::default())));
+        let rpo = Rpo { name: "lost".to_owned(), within: None, at_most_writes: Some(0) };
+        assert!(for_one(Objective::Rpo(rpo)));
+        assert!(!for_one(Objective::NoTwoLeaders(NoTwoLeaders::default())));
+        let mut until = |to| {
+            let (name, from, within) = ("again".to_owned(), RtoFrom::Fault, Span::secs(1));
+            for_one(Objective::Rto(Rto { name, from, to, within }))
+        };
+        assert!(until(RtoTo::EtcdServing) && until(RtoTo::FirstTrueList) && until(RtoTo::FirstGoodGet));
+        assert!(!until(RtoTo::FirstGoodWrite) && !until(RtoTo::ApiReady));
+    }
+}
