@@ -154,9 +154,16 @@ fn what_was_lost_is_said_with_what_was_refused_and_what_was_not_answered() {
     let time = "the last kept one is 800.0 ms older than the last acknowledged one";
     let refusals = "12 were refused and 12 got no definite answer";
     assert_eq!(lost_writes(&input).reason, format!("{words}; {refusals}; {time}"));
-    history(&mut input, "orders").retain(|r| {
-        matches!(r, Record::Op(OpRecord { outcome: Outcome::Ok(_), .. }) | Record::Closed { .. })
-    });
+    let acked_or = |id: u64| {
+        move |r: &Record| match r {
+            Record::Op(op) => matches!(op.outcome, Outcome::Ok(_)) || op.op == Op::Create { id },
+            _ => true,
+        }
+    };
+    history(&mut input, "orders").retain(acked_or(501));
+    let one = "1 were refused and 0 got no definite answer";
+    assert_eq!(lost_writes(&input).reason, format!("{words}; {one}; {time}"));
+    history(&mut input, "orders").retain(acked_or(0));
     assert_eq!(lost_writes(&input).reason, format!("{words}; {time}"));
 }
 
