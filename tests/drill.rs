@@ -148,6 +148,22 @@ fn clients_must_be_observed_for_longer_than_they_may_take_to_settle() {
     assert!(passed.contains("the old revision is passed about 8s after the restore"), "{passed}");
 }
 
+#[test]
+fn two_leaders_can_be_had_of_one_lease_with_two_candidates() {
+    let (client, objective) = ("- watcher: {name: watch}", "- rpo: {name: lost-writes, within: 10s}");
+    let with = |electors: &str| {
+        let client = (client, format!("{client}{electors}"));
+        let objective = (objective, format!("{objective}\n    - noTwoLeaders: {{}}"));
+        wrong(&[(client.0, &client.1), (objective.0, &objective.1)])
+    };
+    let alone = "\n    - leaderElector: {name: alone, candidates: 1}";
+    let pair = "\n    - leaderElector: {name: pair, candidates: 2}";
+    let rival = "\n    - leaderElector: {name: rival, lease: alone, candidates: 1}";
+    assert!(with(alone).contains("no Lease has two candidates"), "{}", with(alone));
+    assert_eq!(with(&format!("{alone}{pair}")), "");
+    assert_eq!(with(&format!("{alone}{rival}")), "");
+}
+
 fn as_json(text: &str) -> serde_json::Value {
     serde_saphyr::from_str(text).unwrap()
 }

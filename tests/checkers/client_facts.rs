@@ -404,5 +404,6 @@ fn clients_that_are_wrong_are_counted_beside_those_that_are_unknown() {
     let found = finding(&judge(&input), "no-client-on-lost-timeline").clone();
     assert_eq!(found.verdict, Verdict::Fail);
     assert_eq!((found.lower, found.observed, found.upper), (Some(1), Some(1), Some(2)));
+    assert_eq!(found.target, Some(0));
     assert!(found.reason.starts_with("1 of 4 clients: watch (in both phases; "), "{}", found.reason);
 }

@@ -1,18 +1,18 @@
 //! Leases, leaders and consumers at the instants and figures that divide one finding from another.
 
-use crate::history;
 use crate::holders::{
     Book, LOST, agreement, deployments, election, failed, granted, keeper, leases, left, look, ok,
     one_leader, planned, predicted, stands, uid, with,
 };
 use crate::world::{MS, World};
+use crate::{finding, history};
 use quakeproof::check::leaders::LeaderFacts;
 use quakeproof::check::leases::{Granted, LeaseFacts};
 use quakeproof::check::{Verdict, judge};
 use quakeproof::clock::MonoNs;
 use quakeproof::history::kind::ClientKind;
 use quakeproof::history::record::LeaseAction::{Attach, Grant, KeepAlive, Revoke, TimeToLive};
-use quakeproof::history::record::{Answer, LeaseAction, Made, Op, Outcome};
+use quakeproof::history::record::{Answer, Event, LeaseAction, Made, Op, Outcome, Record};
 use quakeproof::journal::entry::{Entry, Fact, JournalEvent};
 use quakeproof::plan::{Expected, Question};
 use quakeproof::timeline::EvidenceInput;
@@ -103,6 +103,22 @@ fn the_longest_of_several_overlaps_is_told_and_all_are_added_up() {
 }
 
 #[test]
+fn two_that_lead_for_a_nanosecond_are_two() {
+    let mut input = election(&[("a", 1_000, Some(4_000)), ("b", 4_000, Some(6_000))]);
+    for record in history(&mut input, "elector") {
+        if let Record::Event(event) = record
+            && matches!(&event.event, Event::LeadingEnded { candidate, .. } if candidate == "a")
+        {
+            event.at_ns.0 += 1;
+        }
+    }
+    let judgement = judge(&input);
+    let found = finding(&judgement, "one-leader");
+    assert_eq!((found.verdict, found.target, found.observed), (Verdict::Fail, Some(0), Some(1)));
+    assert_eq!(agreement(&judgement, "elector", 0), Some(false));
+}
+
+#[test]
 fn only_candidates_that_did_too_little_keep_an_election_from_being_judged() {
     let mut input = election(&[("a", 1_000, Some(6_000))]);
     let short = |input: &mut EvidenceInput, name: &str, before: u64| {
@@ -155,6 +171,13 @@ fn the_holder_of_a_component_s_lease_before_and_after_is_whoever_it_named() {
     assert_eq!((before_and_after(&at), at.transitions), ((Some("cm-1"), Some("cm-2")), Some(1)));
     let first = leaders(&component(&[(3_400, Some("cm-1"))]));
     assert_eq!((before_and_after(&first), first.transitions), ((None, Some("cm-1")), Some(0)));
+    // Without a fault there is nothing that anybody could lead after.
+    let mut input = component(&[(1_000, Some("cm-1"))]);
+    input
+        .journal
+        .retain(|e| !matches!(e.event, JournalEvent::Injecting { .. } | JournalEvent::Injected { .. }));
+    let none = leaders(&input);
+    assert_eq!((before_and_after(&none), none.transitions), ((Some("cm-1"), None), None));
 }
 
 // Leases. The snapshot is taken from 1810 to 1812 at revision 140, the store is lost at 2610 and restored at 3010.
@@ -422,6 +445,7 @@ fn that_all_are_acted_upon_is_contradicted_only_by_one_that_had_its_time() {
         let facts = consumer(&input);
         ((facts.made_after, facts.acted_after, facts.undecided), agreement(&judge(&input), "deployer", 0))
     };
+    assert_eq!(agrees(&[1], &[1], 9_000), ((1, 1, 0), Some(true)));
     assert_eq!(agrees(&[1, 2], &[1, 2], 9_000), ((2, 2, 0), Some(true)));
     assert_eq!(agrees(&[1, 2], &[1], 9_000), ((2, 1, 0), Some(false)));
     assert_eq!(agrees(&[1, 2], &[1], 5_000), ((2, 1, 1), Some(true)), "made a moment before the end");
@@ -434,7 +458,7 @@ fn the_facts_of_one_consumer_are_not_those_of_another() {
     let mut input = after_the_restore(&[1, 2], &[1, 2], 9_000);
     let other = after_the_restore(&[1, 2], &[1], 9_000);
     let mut records = other.histories["deployer"].clone();
-    if let quakeproof::history::record::Record::Opened { client, .. } = &mut records[0] {
+    if let Record::Opened { client, .. } = &mut records[0] {
         *client = "idle".to_owned();
     }
     input.histories.insert("idle".to_owned(), records);

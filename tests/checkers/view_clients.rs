@@ -238,6 +238,17 @@ fn an_update_whose_base_is_not_recorded_is_not_taken_for_right() {
 }
 
 #[test]
+fn a_client_that_swaps_has_converged_with_the_first_update_that_is_accepted_and_rightly_so() {
+    // Told at 2810 that the store is restored; refused as it should be at 3151 and 3201, accepted at 3251.
+    let judgement = judge(&input(&World::honest(), false));
+    assert_eq!(client(&judgement, "swapper").converged_after_ns, Some((3_253 - 2_810) * MS));
+    let mut input = input(&World::honest(), false);
+    first_conflict(&mut input).outcome = acked(1_000_200);
+    first_conflict(&mut input).outcome = acked(1_000_201);
+    assert_eq!(client(&judge(&input), "swapper").converged_after_ns, Some((3_253 - 2_810) * MS));
+}
+
+#[test]
 fn an_update_that_is_proven_wrong_counts_whatever_another_one_rested_on() {
     let mut input = input(&World::honest(), false);
     first_conflict(&mut input).outcome = acked(1_000_200);

@@ -9,7 +9,7 @@ use quakeproof::check::{Verdict, judge};
 use quakeproof::clock::MonoNs;
 use quakeproof::drill::spec::Objective;
 use quakeproof::drill::values::Span;
-use quakeproof::history::record::{OpRecord, Outcome, Record};
+use quakeproof::history::record::{Op, OpRecord, Outcome, Record};
 use quakeproof::journal::entry::{Fact, JournalEvent, Phase};
 use quakeproof::timeline::{EvidenceInput, Timeline, marks};
 use std::time::Duration;
@@ -265,6 +265,43 @@ fn what_could_not_be_compared_is_counted_and_says_why() {
         "{:?}",
         reader.phases[1]
     );
+}
+
+#[test]
+fn every_look_in_a_window_is_counted_once_as_what_it_was() {
+    let world = World::honest();
+    let mut input = world.input();
+    let from = world.judged_from();
+    let looks = |first: u64, every: usize| {
+        (first..world.collect_at()).step_by(every).filter(|at| *at >= from).count() as u64
+    };
+    let (lists, gets) = (looks(1_005, 100), looks(1_040, 50));
+    assert_eq!(client(&input, "lister").phases[1].compared, lists);
+    let of_gets = |input: &EvidenceInput| {
+        let seen = client(input, "reader").phases.remove(1);
+        (seen.compared, seen.false_views, seen.unjudged, seen.stale_reads)
+    };
+    assert_eq!(of_gets(&input), (gets, 0, 0, Some(0)));
+    let not_found = || Outcome::Failed { status: Some(404), reason: "not-found".to_owned() };
+    let wrong = op_at(&mut input, "reader", from + 300);
+    (wrong.op, wrong.outcome) = (Op::Get { id: 7 }, not_found());
+    assert_eq!(of_gets(&input), (gets, 1, 0, Some(1)));
+    let reason = client(&input, "reader").phases.remove(1).reason;
+    assert_eq!(reason, Some(format!("1 of {gets} answers contradict etcd's state")));
+    // The last object of all was not there yet.
+    let early = op_at(&mut input, "reader", from + 600);
+    (early.op, early.outcome) = (Op::Get { id: 1_149 }, not_found());
+    assert_eq!(of_gets(&input), (gets - 1, 1, 1, Some(1)));
+    let one = op_at(&mut input, "reader", from + 900).call_ns;
+    for record in history(&mut input, "reader").iter_mut() {
+        if let Record::Op(op) = record
+            && op.call_ns.0 >= from * MS
+            && op.call_ns != one
+        {
+            op.outcome = Outcome::Unknown { reason: "timeout".to_owned() };
+        }
+    }
+    assert_eq!(of_gets(&input), (1, 0, 0, Some(0)), "one answer is a measurement");
 }
 
 // Convergence.
