@@ -323,6 +323,22 @@ fn operations_that_failed_since_the_fault_are_counted_by_class() {
     assert_eq!(of(&input, "orders")["not-found"], 1, "of a write it is a failure");
 }
 
+#[test]
+fn without_a_fault_nothing_happened_since_it() {
+    let mut input = World::honest().input();
+    input
+        .journal
+        .retain(|e| !matches!(e.event, JournalEvent::Injecting { .. } | JournalEvent::Injected { .. }));
+    for client in facts(&input).clients {
+        assert_eq!(
+            (client.gone410, client.relists, client.errors),
+            (0, 0, BTreeMap::new()),
+            "{}",
+            client.name
+        );
+    }
+}
+
 // Predictions.
 
 #[test]
