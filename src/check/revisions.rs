@@ -214,6 +214,13 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_is_held_against_the_highest_that_had_returned_by_its_call() {
+        assert_eq!(steps(&[(1, 2, 10), (2, 3, 9)]), 1);
+        assert_eq!(steps(&[(1, 3, 10), (2, 4, 9)]), 0);
+        assert_eq!(steps(&[(1, 2, 10), (3, 4, 20), (3, 6, 12), (7, 8, 15)]), 1);
+    }
+
+    #[test]
     fn events_of_one_instant_are_taken_in_order() {
         assert_eq!(steps(&[(5, 5, 3), (5, 5, 4), (6, 6, 4)]), 0);
         assert_eq!(steps(&[(5, 5, 4), (6, 6, 3)]), 1);
