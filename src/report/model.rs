@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 pub const FORMAT_VERSION: &str = "1.0";
 
 /// The judge that this build is. Findings are comparable between equal judges.
-pub const JUDGE: &str = concat!("quakeproof ", env!("CARGO_PKG_VERSION"), "/judge 3");
+pub const JUDGE: &str = concat!("quakeproof ", env!("CARGO_PKG_VERSION"), "/judge 4");
 
 /// A whole report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
