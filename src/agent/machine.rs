@@ -200,7 +200,7 @@ impl Machine {
 
     /// What time alone brings about: lapsed leases are acted on, newest injection first.
     ///
-    /// Undos run side by side unless one is in the other's way ([`Lease::waits_for`]); then the
+    /// Undos run side by side unless one is in the other's way; then the
     /// older one begins when the newer one has ended, so that things are taken apart in the
     /// reverse order of being put together.
     #[must_use]
