@@ -49,6 +49,16 @@ fn requests<'a>(input: &'a mut EvidenceInput, client: &str) -> Vec<&'a mut OpRec
     records.filter_map(|record| if let Record::Op(op) = record { Some(op) } else { None }).collect()
 }
 
+/// What the last reading is of has another generation.
+fn change_last(
+    input: &mut EvidenceInput,
+    identity: impl Fn(&mut Fact) -> Option<&mut String>,
+    generation: &str,
+) {
+    let last = facts(input).filter_map(identity).last().unwrap();
+    *last = last.rsplit_once('/').unwrap().0.to_owned() + generation;
+}
+
 fn facts(input: &mut EvidenceInput) -> impl Iterator<Item = &mut Fact> {
     input.journal.iter_mut().filter_map(|entry| match &mut entry.event {
         JournalEvent::Fact { fact } => Some(fact),
@@ -193,12 +203,14 @@ const REJECT_TWINS: [Twin; 18] = [
     (
         "somebody else's change of the level",
         |input| {
-            let identity = facts(input).filter_map(|fact| match fact {
-                Fact::FlowMetrics { level_is, .. } => level_is.as_mut(),
-                _ => None,
-            });
-            let last = identity.last().unwrap();
-            *last = last.rsplit_once('/').unwrap().0.to_owned() + "/2";
+            change_last(
+                input,
+                |fact| match fact {
+                    Fact::FlowMetrics { level_is, .. } => level_is.as_mut(),
+                    _ => None,
+                },
+                "/2",
+            )
         },
         Verdict::Inconclusive,
         "somebody else changed the level",
@@ -206,12 +218,14 @@ const REJECT_TWINS: [Twin; 18] = [
     (
         "a level that is an older one than at the beginning",
         |input| {
-            let identity = facts(input).filter_map(|fact| match fact {
-                Fact::FlowMetrics { level_is, .. } => level_is.as_mut(),
-                _ => None,
-            });
-            let last = identity.last().unwrap();
-            *last = last.rsplit_once('/').unwrap().0.to_owned() + "/0";
+            change_last(
+                input,
+                |fact| match fact {
+                    Fact::FlowMetrics { level_is, .. } => level_is.as_mut(),
+                    _ => None,
+                },
+                "/0",
+            )
         },
         Verdict::Inconclusive,
         "somebody else changed the level",
@@ -219,12 +233,14 @@ const REJECT_TWINS: [Twin; 18] = [
     (
         "somebody else's change of the schema",
         |input| {
-            let identity = facts(input).filter_map(|fact| match fact {
-                Fact::FlowMetrics { schema_is, .. } => schema_is.as_mut(),
-                _ => None,
-            });
-            let last = identity.last().unwrap();
-            *last = last.rsplit_once('/').unwrap().0.to_owned() + "/2";
+            change_last(
+                input,
+                |fact| match fact {
+                    Fact::FlowMetrics { schema_is, .. } => schema_is.as_mut(),
+                    _ => None,
+                },
+                "/2",
+            )
         },
         Verdict::Inconclusive,
         "somebody else changed the schema",
