@@ -97,6 +97,54 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    /// Keys in a row, each with its length before it, and where each is.
+    fn written(count: u16) -> (Vec<u8>, Vec<usize>) {
+        let mut bytes = vec![0];
+        let places = (0..count).map(|n| {
+            bytes.extend([2, (n >> 8) as u8, (n & 0xff) as u8]);
+            bytes.len() - 3
+        });
+        let places = places.collect();
+        (bytes, places)
+    }
+
+    #[test]
+    fn a_quarter_of_the_slots_stays_free() {
+        let (bytes, places) = written(5000);
+        let mut set = KeySet::new(&bytes);
+        for &at in &places {
+            let key = &bytes[at + 1..at + 3];
+            assert!(set.add(key, set.tag(key), at));
+            assert!(set.used * 4 <= set.slots.len() * 3, "{} of {}", set.used, set.slots.len());
+        }
+        assert!(places.iter().all(|&at| {
+            let key = &bytes[at + 1..at + 3];
+            !set.add(key, set.tag(key), at)
+        }));
+    }
+
+    #[test]
+    fn keys_whose_hashes_agree_are_told_apart() {
+        let (bytes, places) = written(1000);
+        let mut set = KeySet::new(&bytes);
+        for new in [true, false] {
+            for &at in &places {
+                assert_eq!(set.add(&bytes[at + 1..at + 3], Tag(5), at), new);
+            }
+        }
+    }
+
+    #[test]
+    fn a_tag_s_upper_bits_say_its_place() {
+        let set = KeySet::new(b"");
+        let (len, half) = (set.slots.len(), 1 << (TAG_BITS - 1));
+        for (tag, place) in [(0, 0), (half - 1, len / 2 - 1), (half, len / 2), (2 * half - 1, len - 1)] {
+            assert_eq!(set.place(Tag(tag)), place);
+        }
+        assert!((0_u16..64).all(|n| set.tag(&n.to_be_bytes()).0 < 2 * half));
+        assert!((0_u16..64).any(|n| set.tag(&n.to_be_bytes()).0 >= half));
+    }
+
     proptest! {
         #[test]
         fn it_is_a_set(keys in prop::collection::vec("[ab]{0,9}", 0..3000)) {

@@ -191,6 +191,9 @@ impl<'a> Extremes<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::etcd::snapshot::page::Entry;
+    use crate::etcd::snapshot::proto::KeyValue;
+    use crate::etcd::snapshot::view::KubernetesView;
 
     fn place(key: &str) -> Option<(String, Option<String>)> {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -215,6 +218,8 @@ mod tests {
         assert_eq!(place("compact_rev_key"), None);
         assert_eq!(place("/registry/"), None);
         assert_eq!(place("/registry//"), is("", None));
+        assert_eq!(place("/registry/services//a/b"), is("services/", Some("a")));
+        assert_eq!(place("/registry/pods//b"), is("pods", Some("")));
     }
 
     #[test]
@@ -240,5 +245,42 @@ mod tests {
         }
         let figures: Vec<u64> = extremes.highest_first().iter().map(|e| e.0).collect();
         assert_eq!(figures, [11, 9, 9, 8, 7, 6, 5, 4, 3, 2]);
+    }
+
+    #[test]
+    fn of_equal_figures_the_one_that_was_offered_first_is_first_and_stays() {
+        let mut extremes = Extremes::default();
+        for key in b"abcdefghijkl".chunks(1) {
+            extremes.offer(1, key);
+        }
+        assert_eq!(
+            extremes.highest_first().iter().flat_map(|e| e.1).copied().collect::<Vec<_>>(),
+            b"abcdefghij"
+        );
+    }
+
+    #[test]
+    fn a_key_s_name_is_looked_for_in_twice_its_greatest_length() {
+        let value = |len: usize| [b"k8s:enc:kms:v1:", &vec![b'n'; len - 8][..], b":sealed"].concat();
+        assert!(matches!(Form::of(&value(506)), Form::Encrypted { key, .. } if key.len() == 498));
+        assert_eq!(Form::of(&value(507)), Form::Other);
+    }
+
+    #[test]
+    fn groups_beyond_the_limit_are_counted_together() {
+        let keys: Vec<String> = (0..=MAX_GROUPS + 1).map(|n| format!("/registry/pods/{n}/x")).collect();
+        let entry = Entry { page: 2, at: 0, key: b"", value: b"", is_bucket: false };
+        let mut objects = Objects::default();
+        // The last of them is of a group that is there.
+        for key in keys.iter().chain([&keys[7]]) {
+            let kv = KeyValue { key: key.as_bytes(), value: b"abc", ..KeyValue::default() };
+            objects.add(&Live { entry, kv });
+        }
+        assert_eq!(objects.beyond, Tally { objects: 2, bytes: 6 });
+        let (groups, seventh) = (objects.places().count(), objects.places().nth(7).unwrap());
+        assert_eq!((groups, *seventh.1), (MAX_GROUPS, Tally { objects: 2, bytes: 6 }));
+        let view = KubernetesView::of(&objects);
+        let all = MAX_GROUPS as u64 + 3;
+        assert_eq!((view.objects, view.bytes, view.beyond), (all, 3 * all, 2));
     }
 }

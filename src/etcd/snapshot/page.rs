@@ -99,12 +99,6 @@ impl<'a> Pages<'a> {
         self.bytes
     }
 
-    /// Bytes of a page.
-    #[must_use]
-    pub fn page_size(&self) -> usize {
-        self.page_size
-    }
-
     /// How many pages the database has.
     #[must_use]
     pub fn count(&self) -> u64 {

@@ -193,6 +193,33 @@ mod tests {
         assert_eq!(Alarm::decode(b"\x08\x05\x10\x01").unwrap(), Alarm { member: 5, kind: 1 });
     }
 
+    #[test]
+    fn a_number_has_up_to_64_bits() {
+        let largest = b"\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+        assert_eq!(KeyValue::decode(largest).unwrap().create_revision, -1);
+        assert!(KeyValue::decode(b"\x10\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00").is_err());
+    }
+
+    #[test]
+    fn a_field_that_is_skipped_may_end_with_the_message() {
+        for (whole, key) in
+            [(&b"\x3d____"[..], &b""[..]), (b"\x39________", b""), (b"\x3d____\x0a\x01k", b"k")]
+        {
+            assert_eq!(KeyValue::decode(whole).unwrap().key, key);
+        }
+        for cut in [&b"\x3d___"[..], b"\x39_______"] {
+            assert!(KeyValue::decode(cut).is_err(), "{cut:?}");
+        }
+    }
+
+    #[test]
+    fn a_field_has_a_number_of_29_bits_and_not_0() {
+        assert!(KeyValue::decode(b"\xf8\xff\xff\xff\x0f\x00").is_ok());
+        for none in [&b"\x00\x00"[..], b"\x80\x80\x80\x80\x10\x00"] {
+            assert!(KeyValue::decode(none).is_err(), "{none:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_a_message_or_an_error(bytes: Vec<u8>) {

@@ -1,5 +1,8 @@
 //! The reader on files made for the purpose, good and bad.
 
+mod figures;
+mod pages;
+
 use super::sample::{Entries, PAGE, Sample, repair, revision};
 use super::*;
 use proptest::prelude::*;
