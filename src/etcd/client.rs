@@ -383,3 +383,38 @@ impl EtcdWatch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tonic::Status;
+
+    #[test]
+    fn what_etcd_says_of_a_revision_or_lease_is_told_from_other_refusals() {
+        let lost = Status::from_error(Box::new(io::Error::other("broken pipe")));
+        for (status, class) in [
+            (Status::out_of_range("required revision has been compacted"), FailureClass::Compacted),
+            (Status::out_of_range("required revision is a future revision"), FailureClass::FutureRevision),
+            (Status::out_of_range("something else"), FailureClass::Invalid),
+            (Status::not_found("etcdserver: requested lease not found"), FailureClass::LeaseNotFound),
+            (Status::not_found("something else"), FailureClass::Invalid),
+            (Status::unavailable("etcdserver: no leader"), FailureClass::Unavailable),
+            (Status::unknown("compacted"), FailureClass::ServerError),
+            (lost, FailureClass::ConnectionLost),
+        ] {
+            assert_eq!(status_class(&status), class, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_lease_without_time_left_is_told_from_other_failures_to_keep_it() {
+        let class = |why: &str| EtcdFailure::from(Error::LeaseKeepAliveError(why.to_owned())).class;
+        assert_eq!(class("lease not found"), FailureClass::LeaseNotFound);
+        assert_eq!(class("failed to create lease keeper"), FailureClass::Malformed);
+    }
+
+    #[test]
+    fn no_number_below_0_is_a_revision() {
+        assert_eq!([-1, 0, 1, 7].map(unsigned), [0, 0, 1, 7]);
+    }
+}
