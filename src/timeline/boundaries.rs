@@ -95,7 +95,7 @@ pub struct FaultSpan {
 }
 
 impl FaultSpan {
-    fn of(injection: &InjectionId) -> Self {
+    pub(super) fn of(injection: &InjectionId) -> Self {
         Self {
             injection: injection.clone(),
             kind: String::new(),

@@ -14,6 +14,9 @@ pub mod truth;
 pub mod views;
 pub mod writes;
 
+#[cfg(test)]
+mod small;
+
 use crate::agent::log::LogEntry;
 use crate::clock::MonoNs;
 use crate::history::record::Record;
@@ -215,3 +218,7 @@ fn restored(boundaries: &Boundaries, logs: &[ClientLog], writes: &[Write]) -> Op
         looks,
     })
 }
+
+#[cfg(test)]
+#[path = "restored_tests.rs"]
+mod tests;

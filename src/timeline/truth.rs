@@ -358,3 +358,7 @@ impl Truth {
         Ok(difference)
     }
 }
+
+#[cfg(test)]
+#[path = "truth_tests.rs"]
+mod tests;
