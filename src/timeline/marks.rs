@@ -5,6 +5,7 @@ use super::lanes::Lane;
 use super::sustained::{After, Recovery, Sample, State, first_sustained};
 use super::{Mark, Marked, Restored, Timeline};
 use crate::clock::MonoNs;
+use crate::drill::spec::Sustained;
 use crate::history::kind::ClientKind;
 use crate::history::record::Event;
 use crate::journal::entry::{Entry, JournalEvent};
@@ -112,7 +113,7 @@ pub fn marks(timeline: &Timeline, plan: &Plan, journal: &[Entry]) -> Marks {
     if let Ok(fault) = &fault {
         marks.by_name.insert(DETECTED.to_owned(), detected(&timeline.lanes, fault));
         for capability in &CAPABILITIES {
-            capability.find(timeline, fault, plan, &mut marks);
+            capability.find(timeline, fault, plan.limits.sustained, &mut marks);
         }
     }
     if let Some(restored) = &timeline.restored {
@@ -131,13 +132,13 @@ pub fn marks(timeline: &Timeline, plan: &Plan, journal: &[Entry]) -> Marks {
 }
 
 impl Capability {
-    fn find(&self, timeline: &Timeline, fault: &Mark, plan: &Plan, marks: &mut Marks) {
+    fn find(&self, timeline: &Timeline, fault: &Mark, rule: Sustained, marks: &mut Marks) {
         let name = self.mark;
         let each: Vec<(String, Recovery)> = timeline
             .lanes
             .iter()
             .filter(|lane| lane.kind == self.kind)
-            .map(|lane| (lane.client.clone(), recovery(name, lane, timeline, fault, plan)))
+            .map(|lane| (lane.client.clone(), recovery(name, lane, timeline, fault, rule)))
             .collect();
         if each.is_empty() && self.unmeasured == Unmeasured::Silent {
             return;
@@ -203,11 +204,11 @@ fn failures_since(lane: &Lane, begin: MonoNs) -> impl Iterator<Item = &Sample> {
     since.iter().skip_while(move |s| failed_before && !s.state.is_good()).filter(move |s| fails(s))
 }
 
-fn recovery(name: &str, lane: &Lane, timeline: &Timeline, fault: &Mark, plan: &Plan) -> Recovery {
+fn recovery(name: &str, lane: &Lane, timeline: &Timeline, fault: &Mark, rule: Sustained) -> Recovery {
     let floor = timeline.end_floor();
     let after =
         After { lower: fault.lower, upper: fault.upper, floor: floor.clone().unwrap_or(MonoNs(u64::MAX)) };
-    let mut found = first_sustained(name, &lane.samples, after, plan.limits.sustained);
+    let mut found = first_sustained(name, &lane.samples, after, rule);
     if let Err(reason) = floor {
         found.mark = Err(reason);
     }
@@ -330,7 +331,10 @@ fn passed(restored: &Restored) -> Marked {
 
 #[cfg(test)]
 mod tests {
+    use super::super::boundaries::Boundaries;
+    use super::super::small;
     use super::*;
+    use crate::drill::values::Span;
 
     fn lane(client: &str, samples: &[(u64, u64, State)]) -> Lane {
         let sample = |(call, ret, state): &(u64, u64, State)| Sample {
@@ -373,5 +377,106 @@ mod tests {
             Ok("gap#120".to_owned()),
             "a client that did not look was not failing"
         );
+    }
+
+    #[test]
+    fn what_failed_from_the_begin_of_the_fault_on_may_be_its_doing() {
+        let at = |call| lane("reader", &[(80, 81, State::Good), (call, 101, bad())]);
+        assert!(detected_by(&[at(99)]).is_err());
+        assert_eq!(detected_by(&[at(100)]), Ok("reader#100".to_owned()));
+    }
+
+    fn mark(source: &str, lower: u64, upper: u64) -> Mark {
+        let name = source.to_owned();
+        Mark { lower: MonoNs(lower), upper: MonoNs(upper), source: name.clone(), name }
+    }
+
+    #[test]
+    fn several_clients_are_well_again_with_the_first_or_with_the_last_of_them() {
+        let each = || {
+            let one = |name: &str, mark: Marked, not_before| {
+                (name.to_owned(), Recovery { mark, not_before: MonoNs(not_before) })
+            };
+            vec![
+                one("b", Ok(mark("b", 140, 150)), 130),
+                one("a", Ok(mark("a", 120, 145)), 115),
+                one("c", Ok(mark("c", 110, 160)), 105),
+            ]
+        };
+        let all = |each, combine| combined("x", ClientKind::GetReader, each, combine, MonoNs(100));
+        let first = all(each(), Combine::First);
+        assert_eq!((first.mark.unwrap(), first.not_before.0), (mark("a", 120, 145), 105));
+        let last = all(each(), Combine::Last);
+        let expected = Mark { name: "x".to_owned(), ..mark("c", 140, 160) };
+        assert_eq!((last.mark.unwrap(), last.not_before.0), (expected, 130));
+        let mut one_is_not = each();
+        one_is_not[1].1.mark = Err("refused".to_owned());
+        assert_eq!(all(one_is_not.clone(), Combine::First).mark, Ok(mark("b", 140, 150)));
+        assert_eq!(all(one_is_not, Combine::Last).mark, Err("a: refused".to_owned()));
+    }
+
+    #[test]
+    fn of_clients_that_are_well_again_at_once_the_first_is_quoted() {
+        let both = later("x", Some(mark("a", 110, 150)), mark("b", 120, 150));
+        assert_eq!(both, Mark { name: "x".to_owned(), ..mark("a", 120, 150) });
+        let both = later("x", Some(mark("a", 110, 150)), mark("b", 105, 151));
+        assert_eq!(both, Mark { name: "x".to_owned(), ..mark("b", 110, 151) });
+    }
+
+    #[test]
+    fn each_capability_is_back_when_clients_of_its_kind_say_so() {
+        let timeline = Timeline {
+            boundaries: Boundaries { faults: vec![small::fault(100, Some(100))], ..on_boot() },
+            writes: Vec::new(),
+            restored: None,
+            lanes: CAPABILITIES
+                .iter()
+                .zip(1..)
+                .map(|(capability, n)| Lane {
+                    kind: capability.kind,
+                    ..lane(capability.mark, &[(100, 101, bad()), (100 + n, 200 + n, State::Good)])
+                })
+                .collect(),
+            marks: Marks::default(),
+            watches: Vec::new(),
+        };
+        let fault = fault(&timeline).unwrap();
+        for (capability, n) in CAPABILITIES.iter().zip(1..) {
+            let mut marks = Marks::default();
+            let once = Sustained { samples: 1, over: Span(std::time::Duration::ZERO) };
+            capability.find(&timeline, &fault, once, &mut marks);
+            let found = marks.get(capability.mark).unwrap();
+            assert_eq!((found.lower.0, found.upper.0), (100, 200 + n), "{}", capability.mark);
+            assert_eq!(marks.by_name.len(), 1, "{}", capability.mark);
+        }
+    }
+
+    fn on_boot() -> Boundaries {
+        Boundaries { boot: Some(small::moment(0).boot), ..Boundaries::default() }
+    }
+
+    #[test]
+    fn a_watch_is_live_with_the_first_new_object_it_delivers_from_the_restore_on() {
+        let mut restored = small::restored(Vec::new());
+        restored.acked_after = [7, 8].into();
+        let first = |events: &[(u64, u64)]| {
+            let events = events.iter().map(|(at, id)| small::put(*at, *id, 11)).collect();
+            first_live(&small::log(ClientKind::Watcher, events), &restored)
+                .map(|(from, to, _)| (from.0, to.0))
+        };
+        assert_eq!(first(&[(99, 7)]), None);
+        assert_eq!(first(&[(99, 7), (100, 8), (101, 7)]), Some((100, 100)));
+        assert_eq!(first(&[(110, 1), (120, 7), (130, 8)]), Some((110, 120)));
+    }
+
+    #[test]
+    fn a_timeline_that_begins_at_the_old_revision_does_not_pass_it() {
+        let ranges = vec![small::range(110, 111, 10, &[]), small::range(120, 121, 12, &[])];
+        let mut restored = small::restored(ranges);
+        restored.lost_head = Some(10);
+        assert_eq!(passed(&restored), Err("the restored timeline starts at 10, past the old 10".to_owned()));
+        restored.lost_head = Some(11);
+        let found = passed(&restored).unwrap();
+        assert_eq!((found.lower.0, found.upper.0), (110, 121));
     }
 }

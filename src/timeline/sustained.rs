@@ -72,14 +72,14 @@ pub fn first_sustained(name: &str, samples: &[Sample], after: After, rule: Susta
     let mut not_before: Option<MonoNs> = None;
     let mut first: Option<&Sample> = None;
     let mut count = 0u32;
-    let mut seen = 0u64;
+    let mut seen = false;
     let mut not_seen: Option<&str> = None;
     for sample in
         samples.iter().filter(|s| s.call >= after.upper || (s.line.is_none() && s.ret > after.upper))
     {
         match &sample.state {
             State::Good => {
-                seen += 1;
+                seen = true;
                 count += 1;
                 let begin = *first.get_or_insert(sample);
                 let long_enough = sample.call.since(begin.call) >= rule.over.as_ns();
@@ -94,7 +94,7 @@ pub fn first_sustained(name: &str, samples: &[Sample], after: After, rule: Susta
                 }
             }
             State::Bad(_) | State::Wrong(_) | State::Unknown(_) => {
-                seen += 1;
+                seen = true;
                 last_not_good = sample.call;
                 (first, count) = (None, 0);
             }
@@ -109,15 +109,17 @@ pub fn first_sustained(name: &str, samples: &[Sample], after: After, rule: Susta
         }
     }
     let reason = match (seen, first) {
-        (0, _) => match not_seen {
+        (false, _) => match not_seen {
             Some(why) => format!("nothing was observed after the fault: {why}"),
             None => "nothing was observed after the fault".to_owned(),
         },
-        (_, Some(_)) => format!(
+        (true, Some(_)) => format!(
             "good again at the end, but not for {} samples over {} before the record ends",
             rule.samples, rule.over
         ),
-        (_, None) => format!("not good for {} samples over {} in all of the record", rule.samples, rule.over),
+        (true, None) => {
+            format!("not good for {} samples over {} in all of the record", rule.samples, rule.over)
+        }
     };
     Recovery { mark: Err(reason), not_before: not_before.unwrap_or(last_not_good) }
 }
@@ -234,5 +236,77 @@ mod tests {
         assert_eq!(with_gaps(samples.clone(), Some(10), Some(MonoNs(415))).len(), 2);
         assert_eq!(with_gaps(samples.clone(), Some(10), Some(MonoNs(500))).len(), 3);
         assert_eq!(with_gaps(samples, None, Some(MonoNs(500))).len(), 2);
+    }
+
+    fn gap(call: u64, ret: u64) -> Sample {
+        Sample { line: None, ..sample(call, ret, State::Unobserved("asleep".to_owned())) }
+    }
+
+    #[test]
+    fn what_was_sent_in_the_last_instant_of_the_injection_counts() {
+        let found = |call| {
+            let early = After { floor: MonoNs(90), ..AFTER };
+            first_sustained("x", &[sample(call, 105, State::Good)], early, rule(1, 0)).mark.map(|m| m.upper)
+        };
+        assert_eq!(found(100), Ok(MonoNs(105)));
+        assert_eq!(found(99), Err("nothing was observed after the fault".to_owned()));
+    }
+
+    #[test]
+    fn fewer_good_samples_than_asked_for_are_no_recovery() {
+        let good = [sample(110, 111, State::Good), sample(120, 121, State::Good)];
+        let why = |samples: &[Sample]| first_sustained("x", samples, AFTER, rule(3, 0)).mark.unwrap_err();
+        let at_the_end = "good again at the end, but not for 3 samples over 0s before the record ends";
+        assert_eq!(why(&good), at_the_end);
+        let after_a_gap = [gap(101, 109), good[0].clone(), good[1].clone()];
+        assert_eq!(why(&after_a_gap), at_the_end);
+        let after_a_bad_one = [sample(101, 102, bad()), good[0].clone(), good[1].clone()];
+        assert_eq!(why(&after_a_bad_one), at_the_end);
+        let with_a_gap = [good[0].clone(), gap(112, 119), good[1].clone(), sample(130, 131, State::Good)];
+        assert_eq!(why(&with_a_gap), at_the_end);
+        let not_good = "not good for 3 samples over 0s in all of the record";
+        assert_eq!(why(&[good[0].clone(), sample(120, 121, bad())]), not_good);
+    }
+
+    #[test]
+    fn a_gap_that_lasts_beyond_the_injection_is_why_nothing_was_observed() {
+        let why = |ret| first_sustained("x", &[gap(50, ret)], AFTER, rule(1, 0)).mark.unwrap_err();
+        assert_eq!(why(100), "nothing was observed after the fault");
+        assert_eq!(why(101), "nothing was observed after the fault: asleep");
+    }
+
+    #[test]
+    fn a_stretch_that_ends_as_the_disturbance_does_was_still_the_calm_before_it() {
+        let found = |ret| {
+            let after = After { floor: MonoNs(200), ..AFTER };
+            let samples = [sample(110, 111, State::Good), sample(150, ret, State::Good)];
+            first_sustained("x", &samples, after, rule(2, 0)).mark.is_ok()
+        };
+        assert!(!found(199) && !found(200) && found(201));
+    }
+
+    #[test]
+    fn a_gap_hides_a_recovery_if_it_lasts_as_long_as_one_and_beyond_the_disturbance() {
+        let not_before = |from, to, floor| {
+            let after = After { floor: MonoNs(floor), ..AFTER };
+            let samples = [sample(110, 111, bad()), gap(from, to), sample(300, 301, bad())];
+            first_sustained("x", &samples, after, rule(3, 20)).not_before.0
+        };
+        assert_eq!(not_before(120, 139, 100), 300, "too short");
+        assert_eq!(not_before(120, 140, 100), 110);
+        assert_eq!(not_before(120, 140, 139), 110);
+        assert_eq!(not_before(120, 140, 140), 300, "over with the disturbance");
+        assert_eq!(not_before(120, 130, 200), 300, "neither");
+    }
+
+    #[test]
+    fn a_client_is_quiet_once_it_has_left_out_more_than_three_intervals() {
+        let samples = |next| vec![sample(100, 101, State::Good), sample(next, next + 1, State::Good)];
+        assert_eq!(with_gaps(samples(131), Some(10), None).len(), 2);
+        let found = with_gaps(samples(132), Some(10), None);
+        assert_eq!((found[1].call, found[1].ret, &found[1].line), (MonoNs(101), MonoNs(132), &None));
+        assert_eq!(with_gaps(samples(131), Some(10), Some(MonoNs(162))).len(), 2);
+        let found = with_gaps(samples(131), Some(10), Some(MonoNs(163)));
+        assert_eq!((found[2].call, found[2].ret), (MonoNs(132), MonoNs(163)));
     }
 }
