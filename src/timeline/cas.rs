@@ -93,3 +93,7 @@ fn judge(op: &OpRecord, held: u64, at: Side, learnt: Option<Learnt>, restored: &
         _ => Right::Unjudged("an update was under way during the restore".to_owned()),
     }
 }
+
+#[cfg(test)]
+#[path = "cas_tests.rs"]
+mod tests;

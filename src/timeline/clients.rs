@@ -23,11 +23,15 @@ impl<'a> ClientLog<'a> {
     /// The logs of all planned clients, in the plan's order.
     #[must_use]
     pub fn all(input: &'a EvidenceInput, boot: Option<&BootId>) -> Vec<Self> {
-        input.plan.clients.iter().map(|planned| Self::of(input, planned, boot)).collect()
+        input.plan.clients.iter().map(|planned| Self::of(&input.histories, planned, boot)).collect()
     }
 
-    fn of(input: &'a EvidenceInput, planned: &'a PlannedClient, boot: Option<&BootId>) -> Self {
-        let Some(records) = input.histories.get(&planned.name) else {
+    fn of(
+        histories: &'a BTreeMap<String, Vec<Record>>,
+        planned: &'a PlannedClient,
+        boot: Option<&BootId>,
+    ) -> Self {
+        let Some(records) = histories.get(&planned.name) else {
             return Self { planned, records: &[], cut: Some(format!("{} left no history", planned.name)) };
         };
         let foreign = records.iter().position(|r| Some(boot_of(r)) != boot);
@@ -248,3 +252,7 @@ impl<'a> Listing<'a> {
         self.more
     }
 }
+
+#[cfg(test)]
+#[path = "clients_tests.rs"]
+mod tests;

@@ -120,3 +120,7 @@ fn acted(op: &OpRecord, answer: &Answer, item: &Item) -> Option<State> {
     let waits = answer.acted == Some(false) && waited > PATIENCE_NS;
     waits.then(|| State::Bad(format!("nothing was done about it for {} s", waited / 1_000_000_000)))
 }
+
+#[cfg(test)]
+#[path = "consumed_tests.rs"]
+mod tests;

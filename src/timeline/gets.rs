@@ -108,3 +108,7 @@ fn judge(id: u64, op: &OpRecord, found: Option<bool>, restored: &Restored) -> Ri
         _ => unread(),
     }
 }
+
+#[cfg(test)]
+#[path = "gets_tests.rs"]
+mod tests;

@@ -51,10 +51,12 @@ pub fn operations(log: &ClientLog, boundaries: &Boundaries) -> Operations {
     let end = boundaries.fault_end().map(|m| m.mono_ns);
     let mut counts = Operations::default();
     for at in completed(log) {
-        match (begin, end) {
-            (Some(begin), _) if at >= begin && end.is_none_or(|end| at < end) => counts.during += 1,
-            (Some(begin), Some(_)) if at >= begin => counts.after += 1,
-            _ => counts.before += 1,
+        if begin.is_none_or(|begin| at < begin) {
+            counts.before += 1;
+        } else if end.is_some_and(|end| at >= end) {
+            counts.after += 1;
+        } else {
+            counts.during += 1;
         }
     }
     counts
@@ -90,3 +92,7 @@ fn completed(log: &ClientLog) -> Vec<MonoNs> {
             .collect(),
     }
 }
+
+#[cfg(test)]
+#[path = "phases_tests.rs"]
+mod tests;

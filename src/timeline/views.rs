@@ -238,3 +238,7 @@ fn fresh_list(
         _ => None,
     }
 }
+
+#[cfg(test)]
+#[path = "views_tests.rs"]
+mod tests;
