@@ -146,6 +146,8 @@ mod tests {
     }
 
     proptest! {
+        // Each case grows the table several times over, which takes its time without optimisation.
+        #![proptest_config(ProptestConfig::with_cases(48))]
         #[test]
         fn it_is_a_set(keys in prop::collection::vec("[ab]{0,9}", 0..3000)) {
             let mut bytes = vec![0];
