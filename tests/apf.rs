@@ -49,6 +49,14 @@ fn requests<'a>(input: &'a mut EvidenceInput, client: &str) -> Vec<&'a mut OpRec
     records.filter_map(|record| if let Record::Op(op) = record { Some(op) } else { None }).collect()
 }
 
+/// The level that a reading is of.
+fn level_is(fact: &mut Fact) -> Option<&mut String> {
+    match fact {
+        Fact::FlowMetrics { level_is, .. } => level_is.as_mut(),
+        _ => None,
+    }
+}
+
 /// What the last reading is of has another generation.
 fn change_last(
     input: &mut EvidenceInput,
@@ -202,31 +210,13 @@ const REJECT_TWINS: [Twin; 18] = [
     ),
     (
         "somebody else's change of the level",
-        |input| {
-            change_last(
-                input,
-                |fact| match fact {
-                    Fact::FlowMetrics { level_is, .. } => level_is.as_mut(),
-                    _ => None,
-                },
-                "/2",
-            )
-        },
+        |input| change_last(input, level_is, "/2"),
         Verdict::Inconclusive,
         "somebody else changed the level",
     ),
     (
         "a level that is an older one than at the beginning",
-        |input| {
-            change_last(
-                input,
-                |fact| match fact {
-                    Fact::FlowMetrics { level_is, .. } => level_is.as_mut(),
-                    _ => None,
-                },
-                "/0",
-            )
-        },
+        |input| change_last(input, level_is, "/0"),
         Verdict::Inconclusive,
         "somebody else changed the level",
     ),

@@ -51,8 +51,12 @@ pub fn too_little(
 
 /// Why clients of these kinds can't have shown a change: they did too little before the fault.
 #[must_use]
-pub fn no_baseline(logs: &[ClientLog], boundaries: &Boundaries, kinds: &[ClientKind]) -> Option<String> {
-    logs.iter().filter(|log| kinds.contains(&log.kind())).find_map(|log| {
+pub fn no_baseline(
+    logs: &[ClientLog],
+    boundaries: &Boundaries,
+    rests_on: impl Fn(ClientKind) -> bool,
+) -> Option<String> {
+    logs.iter().filter(|log| rests_on(log.kind())).find_map(|log| {
         let (had, needed) = (operations(log, boundaries).before, log.planned.minimum.before);
         (had < needed)
             .then(|| format!("{}: {had} operations before the fault, the plan asks for {needed}", log.name()))

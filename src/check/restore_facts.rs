@@ -511,8 +511,7 @@ fn predictions(judge: &Judge, facts: &EtcdRestoreFacts) -> Vec<PredictionOutcome
         }
         if client.kind.is_watch() {
             let said = |gone: bool| if gone { "ends with 410" } else { "does not end with 410" };
-            let incomplete =
-                judge.logs.iter().find(|l| l.name() == client.name).and_then(ClientLog::incomplete);
+            let incomplete = judge.log(&client.name).and_then(ClientLog::incomplete);
             let gone = client.gone410 > 0;
             rows.push(PredictionOutcome {
                 subject: client.name.clone(),
@@ -526,7 +525,7 @@ fn predictions(judge: &Judge, facts: &EtcdRestoreFacts) -> Vec<PredictionOutcome
                 source: prediction.source.clone(),
             });
         }
-        if let Some(log) = judge.logs.iter().find(|l| l.name() == client.name) {
+        if let Some(log) = judge.log(&client.name) {
             rows.extend(prediction.refusals.iter().map(|(class, met)| refusal(log, class, *met, prediction)));
         }
     }

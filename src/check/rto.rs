@@ -196,8 +196,9 @@ fn check(judge: &Judge, planned: &PlannedObjective, rto: &Rto) -> Finding {
             finding.reason = format!("{} (stopped by {method})", finding.reason);
         }
     }
+    let rests_on = |kind| rests_on.contains(&kind);
     let gap = cut_short(&judge.input.plan, judge.boundaries())
-        .or_else(|| too_little(&judge.logs, judge.boundaries(), |kind| rests_on.contains(&kind)));
+        .or_else(|| too_little(&judge.logs, judge.boundaries(), rests_on));
     finding.cannot_pass_if(gap);
     if finding.verdict == Verdict::Fail
         && let Some(reason) = no_baseline(&judge.logs, judge.boundaries(), rests_on)

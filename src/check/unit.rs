@@ -3,60 +3,53 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Unit of the figures of an objective.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Unit {
+macro_rules! units {
+    ($($(#[$doc:meta])+ $unit:ident = $text:literal),+ $(,)?) => {
+        /// Unit of the figures of an objective.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum Unit {
+            $($(#[$doc])+ #[serde(rename = $text)] $unit),+
+        }
+
+        impl Unit {
+            /// As reports have it.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$unit => $text),+
+                }
+            }
+        }
+
+        #[cfg(test)]
+        const ALL: &[Unit] = &[$(Unit::$unit),+];
+    };
+}
+
+units! {
     /// Nothing was measured.
-    #[default]
-    #[serde(rename = "")]
-    None,
+    None = "",
     /// Nanoseconds.
-    #[serde(rename = "ns")]
-    Nanoseconds,
+    Nanoseconds = "ns",
     /// Writes of the ledger.
-    #[serde(rename = "writes")]
-    Writes,
+    Writes = "writes",
     /// Clients.
-    #[serde(rename = "clients")]
-    Clients,
+    Clients = "clients",
     /// Operations that fit into no order.
-    #[serde(rename = "violations")]
-    Violations,
+    Violations = "violations",
     /// Times that a watch was interrupted.
-    #[serde(rename = "interruptions")]
-    Interruptions,
+    Interruptions = "interruptions",
     /// Requests.
-    #[serde(rename = "requests")]
-    Requests,
+    Requests = "requests",
     /// Requests that ended otherwise than was predicted.
-    #[serde(rename = "unpredicted requests")]
-    UnpredictedRequests,
+    UnpredictedRequests = "unpredicted requests",
     /// Requests without success.
-    #[serde(rename = "failed requests")]
-    FailedRequests,
+    FailedRequests = "failed requests",
     /// Requests with success.
-    #[serde(rename = "successful requests")]
-    SuccessfulRequests,
+    SuccessfulRequests = "successful requests",
 }
 
 impl Unit {
-    /// As reports have it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Nanoseconds => "ns",
-            Self::Writes => "writes",
-            Self::Clients => "clients",
-            Self::Violations => "violations",
-            Self::Interruptions => "interruptions",
-            Self::Requests => "requests",
-            Self::UnpredictedRequests => "unpredicted requests",
-            Self::FailedRequests => "failed requests",
-            Self::SuccessfulRequests => "successful requests",
-        }
-    }
-
     /// As it stands after a number.
     #[must_use]
     pub fn after(self, number: u64) -> &'static str {
@@ -73,23 +66,11 @@ impl fmt::Display for Unit {
 
 #[cfg(test)]
 mod tests {
-    use super::Unit;
+    use super::{ALL, Unit};
 
     #[test]
     fn a_unit_is_written_as_it_is_read() {
-        let all = [
-            Unit::None,
-            Unit::Nanoseconds,
-            Unit::Writes,
-            Unit::Clients,
-            Unit::Violations,
-            Unit::Interruptions,
-            Unit::Requests,
-            Unit::UnpredictedRequests,
-            Unit::FailedRequests,
-            Unit::SuccessfulRequests,
-        ];
-        for unit in all {
+        for &unit in ALL {
             let text = format!("\"{unit}\"");
             assert_eq!(serde_json::to_string(&unit).unwrap(), text);
             assert_eq!(serde_json::from_str::<Unit>(&text).unwrap(), unit);

@@ -1,5 +1,6 @@
 //! Figures of a restore and of each client: what counts as after the fault, what is none and what is not known.
 
+use crate::view_clients;
 use crate::world::{MS, Manner, World};
 use crate::{LOOK_EVERY, answer_of, finding, history, instant, lost_timeline, op_at};
 use quakeproof::check::restore_facts::{ClientFacts, EtcdRestoreFacts};
@@ -17,8 +18,8 @@ fn facts(input: &EvidenceInput) -> EtcdRestoreFacts {
     judge(input).etcd_restore.remove(0)
 }
 
-fn client(input: &EvidenceInput, name: &str) -> ClientFacts {
-    facts(input).clients.into_iter().find(|c| c.name == name).unwrap()
+pub fn client(input: &EvidenceInput, name: &str) -> ClientFacts {
+    view_clients::client(&judge(input), name).clone()
 }
 
 fn event_of<'a>(

@@ -152,7 +152,7 @@ fn swapper(world: &World) -> Vec<Record> {
     book.close(world.end())
 }
 
-fn client<'a>(judgement: &'a Judgement, name: &str) -> &'a ClientFacts {
+pub fn client<'a>(judgement: &'a Judgement, name: &str) -> &'a ClientFacts {
     judgement.etcd_restore[0].clients.iter().find(|c| c.name == name).unwrap()
 }
 

@@ -1,8 +1,8 @@
 //! When views are judged, to the instant, and how old or how far apart they may be.
 
+use crate::client_facts::client;
 use crate::world::{LOOK_EVERY, MAX_LAG, MS, World};
 use crate::{answer_of, finding, history, instant, lost_timeline, op_at};
-use quakeproof::check::restore_facts::ClientFacts;
 use quakeproof::check::seen::ObservedView;
 use quakeproof::check::window::{Window, Windows};
 use quakeproof::check::{Verdict, judge};
@@ -36,11 +36,6 @@ fn settle(input: &mut EvidenceInput, ns: u64, max_lag_ms: u64) {
                 (Span(Duration::from_nanos(ns)), Span::millis(max_lag_ms));
         }
     }
-}
-
-fn client(input: &EvidenceInput, name: &str) -> ClientFacts {
-    let facts = judge(input).etcd_restore.remove(0);
-    facts.clients.into_iter().find(|c| c.name == name).unwrap()
 }
 
 /// A list of the restored timeline, from some time after clients have settled.

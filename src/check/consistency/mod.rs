@@ -18,6 +18,7 @@ pub mod watches;
 pub mod witness;
 
 use super::Judge;
+use crate::history::kind::ClientKind;
 use epochs::{Epoch, Run, WrongValue};
 use model::{Action, Name, Operation};
 use residue::Residue;
@@ -101,7 +102,6 @@ impl Consistency {
     /// Versions that nobody is on record to have written: lost ones that were read
     /// after the restore, or objects out of nowhere.
     fn strays(&mut self, judge: &Judge, run: &Run) {
-        use crate::history::kind::ClientKind;
         let broken_off = judge
             .logs
             .iter()
