@@ -19,9 +19,14 @@ esac
 
 # An unprivileged user's PATH often lacks the directories of system tools.
 PATH="$PATH:/usr/sbin:/sbin"
+# protoc is of no use without the well-known types, which some distributions package apart.
+present() { # command
+  command -v "$1" >/dev/null || return 1
+  [ "$1" != protoc ] || protoc --descriptor_set_out=/dev/null google/protobuf/descriptor.proto 2>/dev/null
+}
 missing=""
 for command in $commands; do
-  command -v "$command" >/dev/null || missing="$missing $command"
+  present "$command" || missing="$missing $command"
 done
 [ -n "$missing" ] || exit 0
 
@@ -30,8 +35,9 @@ package() { # package manager, command
     apt-get:cc) echo gcc libc6-dev ;;
     apk:cc) echo gcc musl-dev ;;
     *:cc) echo gcc ;;
-    apk:protoc) echo protoc ;;
-    *:protoc) echo protobuf-compiler ;;
+    apk:protoc) echo protoc protobuf-dev ;;
+    dnf:protoc) echo protobuf-compiler protobuf-devel ;;
+    *:protoc) echo protobuf-compiler libprotobuf-dev ;;
     dnf:tc) echo iproute-tc ;;
     dnf:ip) echo iproute ;;
     *:ip | *:tc) echo iproute2 ;;

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -166,4 +167,24 @@ fn unsafe_code_is_only_in_the_modules_that_are_named_for_it() {
     assert_eq!(with, named, "left: files with unsafe code; right: ci/unsafe-modules.txt");
     let lib = std::fs::read_to_string(root().join("src/lib.rs")).expect("reads");
     assert!(lib.contains("#![deny(unsafe_code)]"));
+}
+
+/// What `ci/packages.sh build` asks Debian's package manager for, on a machine whose protoc behaves as `protoc` does.
+fn asked_for(protoc: &str) -> String {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (name, behaves_as) in [("cc", "true"), ("protoc", protoc), ("apt-get", "echo"), ("sudo", "false")] {
+        symlink(Path::new("/bin").join(behaves_as), dir.path().join(name)).expect("links");
+    }
+    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").expect("PATH is set"));
+    let script = root().join("ci/packages.sh");
+    let run =
+        Command::new(script).arg("build").env("PATH", path).stdin(Stdio::null()).output().expect("runs");
+    String::from_utf8(run.stderr).expect("text")
+}
+
+#[test]
+fn a_compiler_of_protocol_buffers_that_lacks_the_well_known_types_is_missing() {
+    assert_eq!(asked_for("true"), "");
+    let asked = asked_for("false");
+    assert!(asked.contains("libprotobuf-dev protobuf-compiler"), "{asked}");
 }

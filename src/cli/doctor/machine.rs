@@ -129,17 +129,21 @@ pub(super) fn go(options: &ProvideOptions) -> Check {
     }
 }
 
-/// Whether quakeproof itself could be built.
+/// Whether quakeproof itself could be built: some distributions package the well-known types apart from the compiler.
 pub(super) fn protoc() -> Check {
-    let output = Command::new("protoc").arg("--version").stdin(Stdio::null()).output();
-    match output {
-        Ok(o) if o.status.success() => Check::ok("protoc", String::from_utf8_lossy(&o.stdout).trim()),
-        _ => Check::warn(
-            "protoc",
-            "not found",
-            "only building quakeproof from source needs it: install protobuf-compiler",
-        ),
-    }
+    let said = |argument: &[&str]| {
+        let output = Command::new("protoc").args(argument).stdin(Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let well_known = ["--descriptor_set_out=/dev/null", "google/protobuf/descriptor.proto"];
+    let missing = match said(&["--version"]) {
+        Some(version) if said(&well_known).is_some() => return Check::ok("protoc", version),
+        Some(version) => format!("{version} without google/protobuf/descriptor.proto"),
+        None => "not found".to_owned(),
+    };
+    let hint = "only building quakeproof from source needs it: install protobuf-compiler and, where it is packaged \
+                apart, libprotobuf-dev or protobuf-devel";
+    Check::warn("protoc", missing, hint)
 }
 
 /// The directory itself, or the nearest one above it that exists.
