@@ -5,7 +5,7 @@
 //! for the ConfigMap `quakeproof-load` in `default`. Prints the rate of each round, then the most memory that the process
 //! has had, KiB, once so many answers were recorded in one history.
 
-use quakeproof::client::context::ClientContext;
+use quakeproof::client::context::{ClientContext, Setup};
 use quakeproof::client::load::gate;
 use quakeproof::client::load_request::get;
 use quakeproof::client::load_spec::{Load, LoadProtocol, LoadRequest};
@@ -103,16 +103,19 @@ impl Bench {
         let (signals, mut seen) = mpsc::unbounded_channel();
         let (gate, told) = gate();
         let stop = CancellationToken::new();
-        let context = ClientContext {
+        let setup = Setup {
             planned: self.planned(),
-            clock: self.clock.clone(),
-            recorder: Recorder::create(run_dir, NAME, self.clock.clone(), anchors)?,
             dialer: Arc::new(DirectDialer),
             endpoint: self.endpoint.clone(),
             identity: self.identity.clone(),
             ledger: Arc::new(Ledger::new()),
             namespace: NAMESPACE.to_owned(),
             seed: 1,
+        };
+        let context = ClientContext {
+            setup,
+            clock: self.clock.clone(),
+            recorder: Recorder::create(run_dir, NAME, self.clock.clone(), anchors)?,
             signals,
             load: Some(told),
             stop,

@@ -12,7 +12,7 @@ use bare_cluster::{API_SERVER, BareCluster, ETCD, Pki, eventually};
 use hyper::Method;
 use quakeproof::agent::view::{ClusterView as _, Look};
 use quakeproof::client::cas_updater::CasUpdater;
-use quakeproof::client::context::{ClientContext, ClientSignal, Sample};
+use quakeproof::client::context::{ClientContext, ClientSignal, Sample, Setup};
 use quakeproof::client::etcd_watcher::EtcdWatcher;
 use quakeproof::client::get_reader::GetReader;
 use quakeproof::client::ledger_writer::{LedgerWriter, MAX_OUT};
@@ -105,8 +105,7 @@ impl Load {
         let tasks = kinds.into_iter().map(|(name, kind, spec, every_ms)| {
             let etcd = matches!(kind, ClientKind::EtcdWatcher | ClientKind::EtcdTruth);
             let target = if etcd { ETCD } else { API_SERVER };
-            quakeproof::runner::clients::spawn(ClientContext {
-                load: None,
+            let setup = Setup {
                 planned: PlannedClient {
                     name: name.to_owned(),
                     kind,
@@ -116,15 +115,19 @@ impl Load {
                     every_ns: every_ms.map(|ms: u64| ms * 1_000_000),
                     minimum: MinimumOperations { before: 0, during: 0, after: 0 },
                 },
-                clock: clock.clone(),
-                // What is anchored is tested beside the recorder.
-                recorder: Recorder::create(dir.path(), name, clock.clone(), unbounded_channel().0).unwrap(),
                 dialer: Arc::new(DirectDialer),
                 endpoint: cluster.endpoint_of(target),
                 identity: cluster.observer(),
                 ledger: ledger.clone(),
                 namespace: NAMESPACE.to_owned(),
                 seed: SEED,
+            };
+            quakeproof::runner::clients::spawn(ClientContext {
+                setup,
+                load: None,
+                clock: clock.clone(),
+                // What is anchored is tested beside the recorder.
+                recorder: Recorder::create(dir.path(), name, clock.clone(), unbounded_channel().0).unwrap(),
                 signals: signal_tx.clone(),
                 stop: stop.clone(),
             })

@@ -3,9 +3,9 @@
 //! It never reads before it updates: each PUT carries the resourceVersion that the last answer
 //! gave it, across an outage and a restore too. Only a refusal makes it read anew.
 
-use super::context::ClientContext;
+use super::context::{ClientContext, Setup};
 use super::pace::Pace;
-use super::session::{Broken, Session, Setup};
+use super::session::{Broken, Session, live};
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::clock::MonoNs;
 use crate::drill::lint::{Lint, Place};
@@ -62,20 +62,13 @@ impl ClientUnderTest for CasUpdater {
     }
 
     fn run(&self, ctx: ClientContext) -> Running {
-        Box::pin(run(self.objects as usize, ctx))
+        let objects = self.objects as usize;
+        Box::pin(live(ctx, async move |session, setup| update(objects, session, setup).await))
     }
 }
 
 /// An answer later than this makes an update's outcome unknown.
 pub const DEADLINE: Duration = Duration::from_secs(5);
-
-/// Updates until told to end, the objects in turn.
-async fn run(objects: usize, ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = update(objects, &mut session, &setup).await;
-        session.close(end);
-    }
-}
 
 /// What the client knows of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +89,7 @@ struct Updater<'a> {
     held: Vec<Held>,
 }
 
+/// Updates until told to end, the objects in turn.
 async fn update(objects: usize, session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
     let mut pace = Pace::new(session, setup.every_ns()?);
     let http = HttpClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;

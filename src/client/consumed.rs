@@ -1,10 +1,11 @@
 //! Objects that the cluster's own consumers have to do something about: made at a pace,
 //! then looked at until it is done. Every look is a quorum read and recorded by itself.
 
+use super::context::Setup;
 use super::deployer::{deployment, is_controlled_by, named_replica_set};
 use super::pace::Pace;
 use super::pod_creator::{is_judged_by_scheduler, pod};
-use super::session::{Broken, Session, Setup};
+use super::session::{Broken, Session};
 use crate::clock::MonoNs;
 use crate::history::record::{Answer, Made, Op, Outcome};
 use crate::load::pacer::{Account, until};

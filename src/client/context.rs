@@ -13,12 +13,24 @@ use tokio_util::sync::CancellationToken;
 
 /// Everything that a client needs; it owns its recorder and its connection.
 pub struct ClientContext {
-    /// What the plan says of it.
-    pub planned: PlannedClient,
+    /// What its own code works with.
+    pub setup: Setup,
     /// The run's clock.
     pub clock: Arc<dyn Clock>,
     /// Its history.
     pub recorder: Recorder,
+    /// Tells the runner what was seen.
+    pub signals: UnboundedSender<ClientSignal>,
+    /// Of a load: when it begins, and how far it is.
+    pub load: Option<LoadTold>,
+    /// The client ends, and closes its history, when this is cancelled.
+    pub stop: CancellationToken,
+}
+
+/// What a client works with, beside its session.
+pub struct Setup {
+    /// What the plan says of it.
+    pub planned: PlannedClient,
     /// Opens its sockets on [`crate::component::network::CLIENT_HOST`].
     pub dialer: Arc<dyn Dialer>,
     /// The component that it talks to.
@@ -31,12 +43,6 @@ pub struct ClientContext {
     pub namespace: String,
     /// The run's seed; each client derives its own stream from it and its name.
     pub seed: u64,
-    /// Tells the runner what was seen.
-    pub signals: UnboundedSender<ClientSignal>,
-    /// Of a load: when it begins, and how far it is.
-    pub load: Option<LoadTold>,
-    /// The client ends, and closes its history, when this is cancelled.
-    pub stop: CancellationToken,
 }
 
 /// What a client tells the runner, for progress and for waits. Never evidence.

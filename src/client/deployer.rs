@@ -2,7 +2,7 @@
 
 use super::consumed::{self, consume};
 use super::context::ClientContext;
-use super::session::Session;
+use super::session::live;
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::drill::values::Span;
 use crate::history::kind::ClientKind;
@@ -40,15 +40,7 @@ impl ClientUnderTest for Deployer {
     }
 
     fn run(&self, ctx: ClientContext) -> Running {
-        Box::pin(run(ctx))
-    }
-}
-
-/// Makes Deployments and looks for their ReplicaSets until told to end.
-async fn run(ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = consume(&mut session, &setup, Made::Deployment).await;
-        session.close(end);
+        Box::pin(live(ctx, async |session, setup| consume(session, setup, Made::Deployment).await))
     }
 }
 

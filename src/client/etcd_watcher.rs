@@ -1,14 +1,14 @@
 //! A watch on etcd itself that goes on after its last revision, as etcd's own client does.
 
-use super::context::ClientContext;
+use super::context::{ClientContext, Setup};
 use super::etcd_range;
-use super::session::{ATTEMPT_EVERY, Broken, Session, Setup};
+use super::session::{ATTEMPT_EVERY, Broken, Session, live};
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::etcd::client::{EtcdClient, EtcdWatch, KeyEvent, WatchItem};
 use crate::etcd::registry::{ledger_id, ledger_prefix};
 use crate::history::kind::ClientKind;
 use crate::history::record::{Answer, Event, Op, Outcome};
-use crate::load::pacer::{Account, until};
+use crate::load::pacer::until;
 use crate::wire::failure::FailureClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,9 @@ impl ClientUnderTest for EtcdWatcher {
     }
 
     fn run(&self, ctx: ClientContext) -> Running {
-        Box::pin(run(ctx))
+        Box::pin(live(ctx, async |session, setup| {
+            watch(session, setup).await.map(|()| session.unscheduled())
+        }))
     }
 }
 
@@ -46,15 +48,6 @@ pub const COMPACTED_CODE: u16 = 410;
 
 /// Ranges, watches from the next revision, and goes on from the last revision
 /// seen + 1 whenever the watch ends; a compaction makes it range again.
-async fn run(ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = watch(&mut session, &setup).await;
-        let recorded = session.recorded();
-        // Every operation follows from another, none is due at a set time.
-        session.close(end.map(|()| Account { scheduled: recorded, ..Account::default() }));
-    }
-}
-
 async fn watch(session: &mut Session, setup: &Setup) -> Result<(), Broken> {
     let mut etcd = EtcdClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
     let prefix = ledger_prefix(&setup.namespace);

@@ -1,8 +1,8 @@
 //! Creates core/v1 Events, which API servers store under an etcd lease that they share.
 
-use super::context::ClientContext;
+use super::context::{ClientContext, Setup};
 use super::pace::Pace;
-use super::session::{Broken, Session, Setup};
+use super::session::{Broken, Session, live};
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::drill::values::Span;
 use crate::history::kind::ClientKind;
@@ -45,7 +45,7 @@ impl ClientUnderTest for EventWriter {
     }
 
     fn run(&self, ctx: ClientContext) -> Running {
-        Box::pin(run(ctx))
+        Box::pin(live(ctx, write))
     }
 }
 
@@ -53,13 +53,6 @@ impl ClientUnderTest for EventWriter {
 pub const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Creates one Event per slot until told to end.
-async fn run(ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = write(&mut session, &setup).await;
-        session.close(end);
-    }
-}
-
 async fn write(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
     let mut http = HttpClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
     let path = format!("/api/v1/namespaces/{}/events", setup.namespace);

@@ -1,8 +1,8 @@
 //! Quorum GETs of single acknowledged objects.
 
-use super::context::ClientContext;
+use super::context::{ClientContext, Setup};
 use super::pace::Pace;
-use super::session::{Broken, Session, Setup};
+use super::session::{Broken, Session, live};
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::drill::lint::{Lint, Place};
 use crate::drill::values::Span;
@@ -47,7 +47,7 @@ impl ClientUnderTest for GetReader {
     }
 
     fn run(&self, ctx: ClientContext) -> Running {
-        Box::pin(run(ctx))
+        Box::pin(live(ctx, read))
     }
 }
 
@@ -58,13 +58,6 @@ pub const DEADLINE: Duration = Duration::from_secs(2);
 const RECENT: usize = 100;
 
 /// Reads until told to end; begins with the first acknowledged write.
-async fn run(ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = read(&mut session, &setup).await;
-        session.close(end);
-    }
-}
-
 async fn read(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
     let mut http = HttpClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
     let every_ns = setup.every_ns()?;

@@ -1,16 +1,16 @@
 //! Candidates for one Lease: carries out what [`super::election`] decides, each
 //! candidate over a connection of its own.
 
-use super::context::ClientContext;
+use super::context::{ClientContext, Setup};
 use super::election::{Candidate, Change, ElectionRecord, RENEW_DEADLINE, Rules, Told, Try};
-use super::session::{Broken, Session, Setup};
+use super::session::{Broken, Session, live};
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::clock::{Clock, MonoNs};
 use crate::drill::lint::{Lint, Place, WAIT};
 use crate::drill::values::Span;
 use crate::history::kind::ClientKind;
 use crate::history::record::{Answer, ElectAction, Event, Op, Outcome};
-use crate::load::pacer::{Account, until};
+use crate::load::pacer::until;
 use crate::load::timing::{Timing, timed};
 use crate::wire::connection::{Connector, Protocol};
 use crate::wire::failure::FailureClass;
@@ -129,21 +129,15 @@ impl ClientUnderTest for LeaderElector {
     }
 
     fn run(&self, ctx: ClientContext) -> Running {
-        Box::pin(run(self.clone(), ctx))
+        let spec = self.clone();
+        Box::pin(live(ctx, async move |session, setup| {
+            stand(&spec, session, setup).await.map(|()| session.unscheduled())
+        }))
     }
 }
 
 /// Stands for election until told to end. The Lease is left as it is then, as by
 /// components that are killed.
-async fn run(spec: LeaderElector, ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = stand(&spec, &mut session, &setup).await;
-        let recorded = session.recorded();
-        // Every operation follows from the rules, none is due at a set time.
-        session.close(end.map(|()| Account { scheduled: recorded, ..Account::default() }));
-    }
-}
-
 async fn stand(spec: &LeaderElector, session: &mut Session, setup: &Setup) -> Result<(), Broken> {
     let (clock, stop) = (session.shared_clock(), session.stop());
     if let Some(after) = spec.stands_after {

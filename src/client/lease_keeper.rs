@@ -1,8 +1,8 @@
 //! Raw etcd leases: one that is kept alive, and short ones that come and go.
 
-use super::context::ClientContext;
+use super::context::{ClientContext, Setup};
 use super::pace::Pace;
-use super::session::{Broken, Session, Setup};
+use super::session::{Broken, Session, live};
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::clock::MonoNs;
 use crate::drill::lint::{Lint, Place};
@@ -63,7 +63,8 @@ impl ClientUnderTest for LeaseKeeper {
     }
 
     fn run(&self, ctx: ClientContext) -> Running {
-        Box::pin(run(self.ttl, ctx))
+        let ttl = self.ttl;
+        Box::pin(live(ctx, async move |session, setup| keep(ttl, session, setup).await))
     }
 }
 
@@ -72,13 +73,6 @@ pub const DEADLINE: Duration = Duration::from_secs(2);
 
 /// Does one round of operations per slot until told to end. What it holds then is left
 /// to run out, as with a client that died.
-async fn run(ttl: Span, ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = keep(ttl, &mut session, &setup).await;
-        session.close(end);
-    }
-}
-
 async fn keep(ttl: Span, session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
     let mut keeper = Keeper {
         etcd: EtcdClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?,

@@ -1,7 +1,7 @@
 //! Creates `ledger-<id>` with a unique value for each slot of an open loop.
 
-use super::context::ClientContext;
-use super::session::{Broken, Session, Setup};
+use super::context::{ClientContext, Setup};
+use super::session::{Broken, Session, live};
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::drill::lint::{Lint, Place};
 use crate::drill::values::Rate;
@@ -51,7 +51,8 @@ impl ClientUnderTest for LedgerWriter {
     }
 
     fn run(&self, ctx: ClientContext) -> Running {
-        Box::pin(run(self.rate, ctx))
+        let rate = self.rate;
+        Box::pin(live(ctx, async move |session, setup| write(rate, session, setup).await))
     }
 }
 
@@ -63,14 +64,6 @@ pub const DEADLINE: Duration = Duration::from_secs(5);
 /// answer; a write that is due then is lost and accounted for.
 pub const MAX_OUT: usize = 64;
 
-/// Writes until told to end. The ledger's first id is 1.
-async fn run(rate: Rate, ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = write(rate, &mut session, &setup).await;
-        session.close(end);
-    }
-}
-
 struct Returned {
     lane: HttpClient,
     id: u64,
@@ -78,6 +71,7 @@ struct Returned {
     result: Option<Result<HttpAnswer, HttpFailure>>,
 }
 
+/// Writes until told to end. The ledger's first id is 1.
 async fn write(rate: Rate, session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
     let connector = Connector::new(setup.dialer.clone(), &setup.endpoint, &setup.identity, Protocol::Http1)?;
     let start = session.clock().mono();

@@ -1,9 +1,9 @@
 //! LISTs at a fixed pace; every page and every id is recorded.
 
-use super::context::ClientContext;
+use super::context::{ClientContext, Setup};
 use super::list::{ListRequest, Listed, list};
 use super::pace::Pace;
-use super::session::{Broken, Session, Setup};
+use super::session::{Broken, Session, live};
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::drill::lint::{Lint, PAGE, Place};
 use crate::drill::values::Span;
@@ -66,18 +66,12 @@ impl ClientUnderTest for ListReader {
     }
 
     fn run(&self, ctx: ClientContext) -> Running {
-        Box::pin(run(self.clone(), ctx))
+        let spec = self.clone();
+        Box::pin(live(ctx, async move |session, setup| read(&spec, session, setup).await))
     }
 }
 
 /// Lists until told to end. A failed page ends its LIST; the next slot begins anew.
-async fn run(spec: ListReader, ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = read(&spec, &mut session, &setup).await;
-        session.close(end);
-    }
-}
-
 async fn read(spec: &ListReader, session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
     let mut http = HttpClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
     let (version, limit) = (spec.resource_version, spec.limit);

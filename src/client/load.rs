@@ -2,10 +2,10 @@
 //!
 //! They are sent, on a thread of their own, by [`crate::load::sender`]; this client records what came of them.
 
-use super::context::ClientContext;
+use super::context::{ClientContext, Setup};
 use super::load_request::{asked, get, request};
 use super::load_spec::{Load, LoadProtocol, RetryingLoad};
-use super::session::{Broken, Session, Setup};
+use super::session::{Broken, Session, live};
 use crate::history::record::{Answer, Asked, Attempt, Op, Outcome};
 use crate::load::connections::Connections;
 use crate::load::exchange::Exchanged;
@@ -60,13 +60,11 @@ pub(super) struct Work {
 /// Waits for its step, sends, and waits for the last answer.
 pub(super) async fn run(mut ctx: ClientContext, work: impl FnOnce(&Setup) -> Work) {
     let told = ctx.load.take();
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = match told {
-            Some(told) => drive(&mut session, &setup, work(&setup), told).await,
-            None => Err(Broken::Unpaced(setup.planned.name.clone())),
-        };
-        session.close(end);
-    }
+    live(ctx, async |session, setup| match told {
+        Some(told) => drive(session, setup, work(setup), told).await,
+        None => Err(Broken::Unpaced(setup.planned.name.clone())),
+    })
+    .await;
 }
 
 async fn drive(session: &mut Session, setup: &Setup, work: Work, told: LoadTold) -> Result<Account, Broken> {

@@ -2,7 +2,7 @@
 
 use super::consumed::{self, consume};
 use super::context::ClientContext;
-use super::session::Session;
+use super::session::live;
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::drill::values::Span;
 use crate::history::kind::ClientKind;
@@ -39,15 +39,7 @@ impl ClientUnderTest for PodCreator {
     }
 
     fn run(&self, ctx: ClientContext) -> Running {
-        Box::pin(run(ctx))
-    }
-}
-
-/// Makes Pods and looks for the scheduler's word on them until told to end.
-async fn run(ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = consume(&mut session, &setup, Made::Pod).await;
-        session.close(end);
+        Box::pin(live(ctx, async |session, setup| consume(session, setup, Made::Pod).await))
     }
 }
 

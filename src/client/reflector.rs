@@ -4,15 +4,14 @@
 //! there is no pool and no retry: each request has one connection and is one record. Above it,
 //! what its store holds and which events it hands out is recorded as the client's view.
 
-use super::context::ClientContext;
+use super::context::{ClientContext, Setup};
 use super::recorded_transport::{Journal, RecordedTransport};
-use super::session::{Broken, Session, Setup};
+use super::session::{Broken, Session};
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::history::ids::IdSet;
 use crate::history::kind::ClientKind;
 use crate::history::record::Event;
 use crate::ledger::id_of;
-use crate::load::pacer::Account;
 use crate::wire::connection::{Connector, Protocol};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -59,10 +58,8 @@ async fn run(ctx: ClientContext) {
             end = reflect(&journal, &setup) => end,
         };
         if let Some((session, broken)) = journal.close() {
-            let recorded = session.recorded();
-            let end = broken.map_or(end, Err);
-            // Every operation follows from another, none is due at a set time.
-            session.close(end.map(|()| Account { scheduled: recorded, ..Account::default() }));
+            let end = broken.map_or(end, Err).map(|()| session.unscheduled());
+            session.close(end);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A Secret, made once, then read and listed in turns: whether API servers can decrypt
 //! what etcd holds. The value is compared here and never recorded.
 
-use super::context::ClientContext;
+use super::context::{ClientContext, Setup};
 use super::pace::Pace;
-use super::session::{Broken, Session, Setup};
+use super::session::{Broken, Session, live};
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use crate::drill::values::Span;
 use crate::history::kind::ClientKind;
@@ -43,7 +43,7 @@ impl ClientUnderTest for SecretReader {
     }
 
     fn run(&self, ctx: ClientContext) -> Running {
-        Box::pin(run(ctx))
+        Box::pin(live(ctx, read))
     }
 }
 
@@ -57,13 +57,6 @@ fn secret_name(client: &str) -> String {
 }
 
 /// Reads until told to end.
-async fn run(ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = read(&mut session, &setup).await;
-        session.close(end);
-    }
-}
-
 async fn read(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {
     let mut http = HttpClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
     let name = secret_name(&setup.planned.name);

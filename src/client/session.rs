@@ -1,16 +1,13 @@
 //! One client's life: its history, its signals to the runner, and its end.
 
-use super::context::{ClientContext, ClientSignal, Sample};
+use super::context::{ClientContext, ClientSignal, Sample, Setup};
 use super::election::RENEW_DEADLINE;
 use crate::clock::{BootId, Clock, MonoNs};
-use crate::component::network::{Dialer, Endpoint, Identity};
 use crate::history::kind::ClientKind;
 use crate::history::record::{ENDED_AS_ASKED, Event, EventRecord, Exchange, Op, OpRecord, Outcome, Record};
 use crate::history::recorder::Recorder;
-use crate::ledger::Ledger;
 use crate::load::pacer::Account;
 use crate::load::timing::{Timing, timed};
-use crate::plan::PlannedClient;
 use crate::wire::connection::BadIdentity;
 use std::future::Future;
 use std::io;
@@ -41,22 +38,15 @@ pub enum Broken {
     NoLease(String, String),
 }
 
-/// What a client needs beside its session.
-pub struct Setup {
-    /// What the plan says of it.
-    pub planned: PlannedClient,
-    /// Opens its sockets.
-    pub dialer: Arc<dyn Dialer>,
-    /// Where it connects to.
-    pub endpoint: Endpoint,
-    /// As whom.
-    pub identity: Identity,
-    /// Acknowledged writes.
-    pub ledger: Arc<Ledger>,
-    /// Namespace of the ledger's objects.
-    pub namespace: String,
-    /// The run's seed.
-    pub seed: u64,
+/// A client's life: its history is opened, it works until it is told to end, and its history is closed.
+pub async fn live<W>(ctx: ClientContext, work: W)
+where
+    W: AsyncFnOnce(&mut Session, &Setup) -> Result<Account, Broken>,
+{
+    if let Some((mut session, setup)) = Session::open(ctx) {
+        let end = work(&mut session, &setup).await;
+        session.close(end);
+    }
 }
 
 impl Setup {
@@ -89,15 +79,16 @@ impl Session {
     /// Writes the history's first line. When that fails the runner is told and there is no session.
     #[must_use]
     pub fn open(ctx: ClientContext) -> Option<(Self, Setup)> {
-        let ClientContext { planned, clock, recorder, dialer, endpoint, identity, .. } = ctx;
+        let ClientContext { setup, clock, recorder, signals, stop, load: _ } = ctx;
+        let planned = &setup.planned;
         let mut session = Self {
             client: planned.name.clone(),
             kind: planned.kind,
             boot: clock.boot(),
             clock,
             recorder,
-            signals: ctx.signals,
-            stop: ctx.stop,
+            signals,
+            stop,
             next_seq: 0,
             told_at: MonoNs(0),
         };
@@ -105,7 +96,7 @@ impl Session {
         let opened = Record::Opened {
             client: planned.name.clone(),
             kind: planned.kind,
-            identity: identity.user.clone(),
+            identity: setup.identity.user.clone(),
             target: format!("{system}/{}", planned.target),
             at: session.clock.wall(),
             mono_ns: session.clock.mono(),
@@ -113,18 +104,7 @@ impl Session {
         };
         // The anchor puts the first line on disk, so that even a client that never gets to do anything left a trace.
         match session.recorder.append(&opened).and_then(|()| session.recorder.anchor()) {
-            Ok(()) => {
-                let setup = Setup {
-                    planned,
-                    dialer,
-                    endpoint,
-                    identity,
-                    ledger: ctx.ledger,
-                    namespace: ctx.namespace,
-                    seed: ctx.seed,
-                };
-                Some((session, setup))
-            }
+            Ok(()) => Some((session, setup)),
             Err(error) => {
                 session.tell_broken(&Broken::Recorder(error));
                 None
@@ -160,6 +140,12 @@ impl Session {
     #[must_use]
     pub fn recorded(&self) -> u64 {
         self.next_seq
+    }
+
+    /// The account of a client whose every operation follows from another: none is due at a set time.
+    #[must_use]
+    pub fn unscheduled(&self) -> Account {
+        Account { scheduled: self.recorded(), ..Account::default() }
     }
 
     /// Runs an operation and takes its times.

@@ -1,8 +1,8 @@
 //! A WATCH through the API server that goes on from its last resourceVersion.
 
-use super::context::ClientContext;
+use super::context::{ClientContext, Setup};
 use super::list::{ListRequest, list};
-use super::session::{ATTEMPT_EVERY, Broken, Session, Setup};
+use super::session::{ATTEMPT_EVERY, Broken, Session, live};
 use super::under_test::{About, ClientUnderTest, Running, TalksTo, Works};
 use super::watch_line::event_of;
 use crate::clock::{Clock, MonoNs};
@@ -10,7 +10,7 @@ use crate::drill::lint::{Lint, Place};
 use crate::drill::values::Span;
 use crate::history::kind::ClientKind;
 use crate::history::record::{Answer, ENDED_AS_ASKED, Event, Op, Outcome};
-use crate::load::pacer::{Account, until};
+use crate::load::pacer::until;
 use crate::wire::failure::FailureClass;
 use crate::wire::http::{HttpAnswer, HttpClient, HttpFailure, Lines, Streamed, failed_read, stopped};
 use schemars::JsonSchema;
@@ -89,7 +89,10 @@ impl ClientUnderTest for Watcher {
     }
 
     fn run(&self, ctx: ClientContext) -> Running {
-        Box::pin(run(Manner::of(self), ctx))
+        let manner = Manner::of(self);
+        Box::pin(live(ctx, async move |session, setup| {
+            watch(manner, session, setup).await.map(|()| session.unscheduled())
+        }))
     }
 }
 
@@ -102,17 +105,6 @@ const TIMEOUT: Duration = Duration::from_secs(86_400);
 
 /// A server's clock for the time asked for may have begun this much before the answer was here.
 const EARLY: Duration = Duration::from_secs(1);
-
-/// Gets the state, watches from there, and goes on from the last resourceVersion seen
-/// whenever the watch ends; a 410 makes it get the state anew.
-async fn run(manner: Manner, ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = watch(manner, &mut session, &setup).await;
-        let recorded = session.recorded();
-        // Every operation follows from another, none is due at a set time.
-        session.close(end.map(|()| Account { scheduled: recorded, ..Account::default() }));
-    }
-}
 
 /// What is asked of the server.
 struct Manner {
@@ -140,6 +132,8 @@ impl Manner {
     }
 }
 
+/// Gets the state, watches from there, and goes on from the last resourceVersion seen
+/// whenever the watch ends; a 410 makes it get the state anew.
 async fn watch(mut manner: Manner, session: &mut Session, setup: &Setup) -> Result<(), Broken> {
     let mut http = HttpClient::new(setup.dialer.clone(), &setup.endpoint, &setup.identity)?;
     let stop = session.stop();

@@ -1,9 +1,9 @@
 //! Who leads: the Lease of a leader-elected component.
 
 use super::{Identity, Needs, Probe};
-use crate::client::context::ClientContext;
+use crate::client::context::{ClientContext, Setup};
 use crate::client::pace::Pace;
-use crate::client::session::{Broken, Session, Setup};
+use crate::client::session::{Broken, Session, live};
 use crate::component::Role;
 use crate::history::record::{Answer, Op, Outcome};
 use crate::load::pacer::Account;
@@ -39,10 +39,7 @@ pub fn planned(needs: Needs<'_>) -> Vec<Probe> {
 
 /// Asks until told to end.
 pub async fn run(ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = observe(&mut session, &setup).await;
-        session.close(end);
-    }
+    live(ctx, observe).await;
 }
 
 async fn observe(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {

@@ -62,7 +62,7 @@ macro_rules! probes {
         /// # Panics
         /// When a plan adds a client of another kind by itself, which is a bug.
         pub async fn run(ctx: ClientContext) {
-            match ctx.planned.kind {
+            match ctx.setup.planned.kind {
                 $(ClientKind::$kind => $module::run(ctx).await,)+
                 kind => unreachable!("no probe is a {kind:?}"),
             }

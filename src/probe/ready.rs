@@ -1,9 +1,9 @@
 //! `/readyz` of one API server.
 
 use super::{Identity, Needs, Probe};
-use crate::client::context::ClientContext;
+use crate::client::context::{ClientContext, Setup};
 use crate::client::pace::Pace;
-use crate::client::session::{Broken, Session, Setup};
+use crate::client::session::{Broken, Session, live};
 use crate::component::Role;
 use crate::drill::spec::{ApiReady, Drill, SteadyState};
 use crate::history::record::{Answer, Op, Outcome};
@@ -38,10 +38,7 @@ fn every(drill: &Drill) -> Duration {
 
 /// Asks until told to end.
 pub async fn run(ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = observe(&mut session, &setup).await;
-        session.close(end);
-    }
+    live(ctx, observe).await;
 }
 
 async fn observe(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {

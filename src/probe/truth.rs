@@ -1,10 +1,10 @@
 //! etcd's own state, the truth that clients' views are held against.
 
 use super::{Identity, Needs, Probe};
-use crate::client::context::ClientContext;
+use crate::client::context::{ClientContext, Setup};
 use crate::client::etcd_range::range;
 use crate::client::pace::Pace;
-use crate::client::session::{Broken, Session, Setup};
+use crate::client::session::{Broken, Session, live};
 use crate::component::{ComponentId, Role};
 use crate::drill::spec::{Client, Drill, Objective, Step};
 use crate::etcd::client::EtcdClient;
@@ -45,10 +45,7 @@ fn is_needed(drill: &Drill) -> bool {
 
 /// Ranges over the ledger's keys until told to end.
 pub async fn run(ctx: ClientContext) {
-    if let Some((mut session, setup)) = Session::open(ctx) {
-        let end = observe(&mut session, &setup).await;
-        session.close(end);
-    }
+    live(ctx, observe).await;
 }
 
 async fn observe(session: &mut Session, setup: &Setup) -> Result<Account, Broken> {

@@ -1,6 +1,6 @@
 //! Starts the plan's clients, waits until they have seen enough, and ends them.
 
-use crate::client::context::ClientContext;
+use crate::client::context::{ClientContext, Setup};
 use crate::client::load::{self, LoadGate};
 use crate::client::under_test::Works;
 use crate::clock::Clock;
@@ -81,17 +81,20 @@ pub fn start(
             clients.loads.insert(planned.name.clone(), gate);
             told
         });
-        let context = ClientContext {
-            load,
+        let setup = Setup {
             planned: planned.clone(),
-            clock: Arc::clone(clock),
-            recorder,
             dialer: cluster.dialer(),
             endpoint: cluster.endpoint(&planned.target)?,
             identity: identity(planned, cluster)?,
             ledger: Arc::clone(&ledger),
             namespace: namespace.to_owned(),
             seed: plan.seed,
+        };
+        let context = ClientContext {
+            setup,
+            load,
+            clock: Arc::clone(clock),
+            recorder,
             signals: journalist.signals.clone(),
             stop: group.stop.clone(),
         };
@@ -112,7 +115,7 @@ fn identity(planned: &PlannedClient, cluster: &dyn Cluster) -> Result<Identity, 
 /// Starts a client of the drill, or a probe that the plan added. It runs until
 /// [`ClientContext::stop`] is cancelled, and has closed its history when the handle is done.
 pub fn spawn(ctx: ClientContext) -> JoinHandle<()> {
-    match ctx.planned.spec.clone() {
+    match ctx.setup.planned.spec.clone() {
         Some(client) => tokio::spawn(client.kind().run(ctx)),
         None => tokio::spawn(probe::run(ctx)),
     }

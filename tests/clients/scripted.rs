@@ -4,7 +4,7 @@
 use super::bare_cluster::Pki;
 use super::{acceptor, read_history};
 use quakeproof::client::cas_updater::CasUpdater;
-use quakeproof::client::context::ClientContext;
+use quakeproof::client::context::{ClientContext, Setup};
 use quakeproof::client::list_reader::{ListReader, ListResourceVersion};
 use quakeproof::client::watcher::{InitialState, Watcher};
 use quakeproof::clock::{Clock, SystemClock};
@@ -97,8 +97,7 @@ async fn play(kind: ClientKind, spec: Client, every: Option<Duration>, replies: 
     });
     let dir = tempfile::tempdir().unwrap();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let context = ClientContext {
-        load: None,
+    let setup = Setup {
         planned: PlannedClient {
             name: "player".to_owned(),
             kind,
@@ -108,14 +107,18 @@ async fn play(kind: ClientKind, spec: Client, every: Option<Duration>, replies: 
             every_ns: every.map(|every| every.as_nanos() as u64),
             minimum: MinimumOperations { before: 0, during: 0, after: 0 },
         },
-        clock: clock.clone(),
-        recorder: Recorder::create(dir.path(), "player", clock, unbounded_channel().0).unwrap(),
         dialer: Arc::new(DirectDialer),
         endpoint: Endpoint { address, server_name: "127.0.0.1".to_owned(), ca_pem: pki.ca_pem.clone() },
         identity: pki.issue("player", None),
         ledger: Arc::new(Ledger::new()),
         namespace: "drill".to_owned(),
         seed: 42,
+    };
+    let context = ClientContext {
+        setup,
+        load: None,
+        clock: clock.clone(),
+        recorder: Recorder::create(dir.path(), "player", clock, unbounded_channel().0).unwrap(),
         signals: unbounded_channel().0,
         stop,
     };
