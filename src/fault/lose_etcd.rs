@@ -13,10 +13,10 @@
 //! [`Fault::roll_forward`], which never moves data: from then on the restored timeline is
 //! the only one, since going back would lose what it has acknowledged.
 
-use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized, expect_look};
+use super::{Aim, Fault, FaultContext, Faulting, Injection, authorized, expect_look, members};
 use crate::agent::undo::{OnLapse, Undo, UndoOp};
 use crate::component::capability::Capability;
-use crate::component::{ComponentId, ComponentState, DataSlot, Role, StopMethod};
+use crate::component::{ComponentId, DataSlot, Role, StopMethod};
 use crate::drill::lint::{Lint, Place, SoFar};
 use crate::drill::spec::Step;
 use crate::guard::GuardToken;
@@ -225,16 +225,9 @@ impl Fault for LoseEtcd {
         injection: Injection<'a>,
     ) -> Faulting<'a, String> {
         Box::pin(async move {
-            let all = context.control.list().await?;
+            members::are_stopped(context, injection.targets).await?;
             let mut seen = Vec::new();
             for member in injection.targets {
-                let state = all.iter().find(|s| s.component == *member).map(|s| &s.state);
-                if state != Some(&ComponentState::Stopped) {
-                    return Err(FaultError::NotSeen {
-                        expected: format!("{member} is stopped"),
-                        seen: format!("its state is {state:?}"),
-                    });
-                }
                 let look = context.view.etcd_healthy(member).await;
                 let refused = expect_look(look, false, &format!("{member} answers nothing"))?;
                 seen.push(format!("{member} is stopped and does not answer: {refused}"));
@@ -248,14 +241,7 @@ impl Fault for LoseEtcd {
         context: FaultContext<'a>,
         injection: Injection<'a>,
     ) -> Faulting<'a, String> {
-        Box::pin(async move {
-            let mut seen = Vec::new();
-            for member in injection.targets {
-                let look = context.view.etcd_healthy(member).await;
-                seen.push(expect_look(look, true, &format!("{member} answers a linearizable read"))?);
-            }
-            Ok(seen.join("; "))
-        })
+        Box::pin(members::answer(context, injection.targets))
     }
 }
 

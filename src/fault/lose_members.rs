@@ -4,10 +4,10 @@
 //! so the undo is to start the members again, whatever has happened meanwhile. API servers
 //! live through both, and their caches stay on the one timeline that there is.
 
-use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized, expect_look};
+use super::{Aim, Fault, FaultContext, FaultError, Faulting, Injection, authorized, expect_look, members};
 use crate::agent::undo::{OnLapse, Undo, UndoOp};
 use crate::component::capability::Capability;
-use crate::component::{ComponentId, ComponentState, Role, StopMethod};
+use crate::component::{ComponentId, Role, StopMethod};
 use crate::drill::lint::{Lint, Place, SoFar};
 use crate::drill::suggest;
 use crate::guard::GuardToken;
@@ -63,32 +63,14 @@ async fn seen(
     injection: Injection<'_>,
     rest_answers: bool,
 ) -> Result<String, FaultError> {
-    let all = context.control.list().await?;
-    let mut seen = Vec::new();
-    for member in injection.targets {
-        let state = all.iter().find(|s| s.component == *member).map(|s| &s.state);
-        if state != Some(&ComponentState::Stopped) {
-            return Err(FaultError::NotSeen {
-                expected: format!("{member} is stopped"),
-                seen: format!("its state is {state:?}"),
-            });
-        }
-        seen.push(format!("{member} is stopped"));
-    }
+    members::are_stopped(context, injection.targets).await?;
+    let mut seen: Vec<String> =
+        injection.targets.iter().map(|member| format!("{member} is stopped")).collect();
     for member in injection.with_role(Role::Etcd).iter().filter(|m| !injection.targets.contains(m)) {
         let expected = if rest_answers { "answers" } else { "does not answer" };
         let look = context.view.etcd_healthy(member).await;
         let told = expect_look(look, rest_answers, &format!("{member} {expected} a linearizable read"))?;
         seen.push(format!("{member} {expected} a linearizable read: {told}"));
-    }
-    Ok(seen.join("; "))
-}
-
-async fn all_answer(context: FaultContext<'_>, injection: Injection<'_>) -> Result<String, FaultError> {
-    let mut seen = Vec::new();
-    for member in injection.with_role(Role::Etcd) {
-        let look = context.view.etcd_healthy(&member).await;
-        seen.push(expect_look(look, true, &format!("{member} answers a linearizable read"))?);
     }
     Ok(seen.join("; "))
 }
@@ -229,7 +211,7 @@ impl<T: MembersKilled> Fault for T {
         context: FaultContext<'a>,
         injection: Injection<'a>,
     ) -> Faulting<'a, String> {
-        Box::pin(all_answer(context, injection))
+        Box::pin(async move { members::answer(context, &injection.with_role(Role::Etcd)).await })
     }
 }
 

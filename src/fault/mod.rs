@@ -4,6 +4,7 @@
 pub mod apf_level;
 pub mod lose_etcd;
 pub mod lose_members;
+mod members;
 
 use crate::agent::api::ApiAccess;
 use crate::agent::undo::{InjectionId, OnLapse, Undo};
