@@ -122,21 +122,9 @@ mod tests {
     use super::*;
     use crate::clock::FakeClock;
     use crate::progress::MessageLevel;
+    use crate::progress::memory::Memory;
     use std::io;
     use std::sync::Mutex;
-
-    #[derive(Clone, Default)]
-    struct Shared(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Shared {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     fn message(text: &str) -> EventKind {
         EventKind::Message { level: MessageLevel::Info, text: text.to_owned() }
@@ -144,13 +132,13 @@ mod tests {
 
     #[test]
     fn what_was_sent_is_shown_before_the_display_is_gone() {
-        let out = Shared::default();
+        let out = Memory::default();
         let (handle, display) =
             Display::write_to(Mode::Plain, Box::new(out.clone()), Arc::new(FakeClock::new()));
         handle.send(message("first"));
         handle.send(message("second"));
         drop(display);
-        let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
+        let text = out.text();
         assert!(text.contains("first") && text.contains("second"), "{text}");
         assert_eq!(handle.dropped(), 0);
     }

@@ -8,6 +8,8 @@ mod channel;
 mod event;
 mod feed;
 mod json;
+#[cfg(test)]
+mod memory;
 mod plain;
 mod tty;
 

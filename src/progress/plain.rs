@@ -125,21 +125,7 @@ pub(super) fn phase_word(phase: crate::journal::entry::Phase) -> &'static str {
 mod tests {
     use super::*;
     use crate::clock::WallTime;
-    use std::io;
-    use std::sync::{Arc, Mutex};
-
-    #[derive(Clone, Default)]
-    struct Shared(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Shared {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::progress::memory::Memory;
 
     fn client(good: u64, state: ClientState) -> EventKind {
         EventKind::ClientState {
@@ -154,7 +140,7 @@ mod tests {
 
     #[test]
     fn lines_appear_for_changes_only_and_are_harmless() {
-        let out = Shared::default();
+        let out = Memory::default();
         let mut plain = Plain::new(Box::new(out.clone()));
         for (ns, kind) in [
             (1_000_000_000, client(1, ClientState::Good)),
@@ -164,7 +150,7 @@ mod tests {
             plain.event(&ProgressEvent { at: WallTime(String::new()), mono_ns: MonoNs(ns), kind });
         }
         plain.close(0);
-        let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
+        let text = out.text();
         assert_eq!(
             text,
             "   0.000 s  client orders\\u{1b}[2J: good\n   2.500 s  client orders\\u{1b}[2J: bad\n"
