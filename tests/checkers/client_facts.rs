@@ -1,8 +1,8 @@
 //! Figures of a restore and of each client: what counts as after the fault, what is none and what is not known.
 
 use crate::view_clients;
-use crate::world::{MS, Manner, World};
-use crate::{LOOK_EVERY, answer_of, finding, history, instant, lost_timeline, op_at};
+use crate::world::{LOOK_EVERY, MS, Manner, World};
+use crate::{answer_of, finding, history, instant, lost_timeline, op_at};
 use quakeproof::check::restore_facts::{ClientFacts, EtcdRestoreFacts};
 use quakeproof::check::seen::ObservedView;
 use quakeproof::check::{Verdict, judge};
