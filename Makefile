@@ -2,7 +2,7 @@
 K8S ?=
 SCENARIO ?= scenarios/etcd/restore-without-bump.yaml
 
-.PHONY: build drill test lint soak matrix bench fuzz
+.PHONY: build drill test lint soak matrix bench fuzz mutants
 
 build:
 	ci/packages.sh build
@@ -38,3 +38,9 @@ bench:
 # The snapshot reader on ten million mutated snapshots; needs a nightly compiler and cargo-fuzz.
 fuzz:
 	ci/fuzz.sh
+
+# Which changes to the code that judges no test notices; an hour. `make mutants ARGS=--again` runs only those that
+# were not noticed the last time.
+mutants:
+	ci/packages.sh build
+	cargo run --release --locked --manifest-path mutants/Cargo.toml --target-dir target/mutants/tool -- $(ARGS)

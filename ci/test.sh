@@ -46,6 +46,7 @@ step "formatting" cargo fmt --check || true
 step "clippy" cargo clippy --locked --all-targets -- -D warnings || true
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items || true
 must "tests compile" cargo test --locked --no-run
+step "mutants" cargo test --locked --manifest-path mutants/Cargo.toml --target-dir target/mutants/tool || true
 
 awaited() { wait "$provider" || { cat "$logs/toolchain.log"; return 1; }; }
 say "awaiting upstream binaries: $(tail -n 1 "$logs/toolchain.log")"
