@@ -1,12 +1,18 @@
 //! What API servers counted against what clients recorded, at the edges of both.
 
 use super::{facts, found, last_counts, queue, reject, requests};
+use quakeproof::apf::answer::Class;
 use quakeproof::check::apf::facts::{ApfFacts, ApfPhase};
-use quakeproof::check::apf::requests::Levels;
+use quakeproof::check::apf::requests::{Counts, Levels, counts};
 use quakeproof::check::{Verdict, judge};
 use quakeproof::clock::MonoNs;
-use quakeproof::journal::entry::Fact;
+use quakeproof::drill::spec::Step;
+use quakeproof::fault::apf_level::Existing;
+use quakeproof::history::record::OpRecord;
+use quakeproof::journal::entry::{Fact, JournalEvent};
 use quakeproof::timeline::EvidenceInput;
+use quakeproof::timeline::boundaries::Boundaries;
+use quakeproof::timeline::clients::ClientLog;
 use std::collections::BTreeMap;
 
 const SERVER: &str = "kube-apiserver-1";
@@ -182,4 +188,124 @@ fn a_uid_is_what_the_last_listing_says_up_to_its_own_instant() {
     assert_eq!(levels.name(&uid, MonoNs(at[1].0 - 1)), Some("name-0"));
     assert_eq!(levels.name(&uid, at[1]), Some("name-1"));
     assert_eq!(levels.name("another", at[1]), None);
+}
+
+#[test]
+fn counters_that_were_read_once_prove_nothing() {
+    let mut input = reject("v1.37.2");
+    let mut read = Vec::new();
+    input.journal.retain(|entry| match &entry.event {
+        JournalEvent::Fact { fact: Fact::FlowMetrics { server, level, .. } } => {
+            let reading = (server.clone(), level.clone());
+            let first = !read.contains(&reading);
+            read.push(reading);
+            first
+        }
+        _ => true,
+    });
+    let finding = found(&input);
+    assert_eq!(finding.verdict, Verdict::Inconclusive);
+    assert!(finding.reason.contains(&format!("{SERVER} were read only once")), "{}", finding.reason);
+}
+
+#[test]
+fn a_refusal_on_another_level_is_none_of_this_one() {
+    let mut input = reject("v1.37.2");
+    assert_eq!(adds_up(&input), Some(true));
+    let mut held = requests(&mut input, "held-1");
+    let refused = |op: &&mut &mut OpRecord| op.exchange.as_ref().unwrap().class == Some(Class::FlowControl);
+    held.iter_mut().find(refused).unwrap().exchange.as_mut().unwrap().level = Some("elsewhere".to_owned());
+    assert_eq!(adds_up(&input), Some(false), "the server counted it here");
+}
+
+#[test]
+fn seats_that_were_not_read_prove_nothing() {
+    let mut input = reject("v1.37.2");
+    for fact in facts(&mut input) {
+        if let Fact::FlowMetrics { seats, .. } = fact {
+            seats.remove("nominal");
+        }
+    }
+    let finding = found(&input);
+    assert_eq!(finding.verdict, Verdict::Inconclusive);
+    assert!(finding.reason.contains("counts with unknown nominal and 0 upper seats"), "{}", finding.reason);
+}
+
+#[test]
+fn of_a_level_of_the_cluster_s_own_it_is_not_known_which_seats_follow_from_its_shares() {
+    let mut input = reject("v1.37.2");
+    for fact in facts(&mut input) {
+        if let Fact::FlowMetrics { seats, .. } = fact {
+            seats.extend([("nominal".to_owned(), 1), ("upper".to_owned(), 1)]);
+        }
+    }
+    let said =
+        |input: &EvidenceInput| found(input).reason.contains("counts with 1 nominal and 1 upper seats");
+    assert!(said(&input));
+    for planned in &mut input.plan.steps {
+        if let Step::ApfLevel(level) = &mut planned.step {
+            let name = "workload-low".to_owned();
+            level.existing = Some(Existing { level: name.clone(), confirm: name });
+        }
+    }
+    assert!(!said(&input));
+}
+
+#[test]
+fn a_plan_that_predicts_nothing_proves_nothing() {
+    let mut input = reject("v1.37.2");
+    input.plan.flow.clear();
+    let finding = found(&input);
+    assert_eq!(finding.verdict, Verdict::Inconclusive);
+    assert!(finding.reason.ends_with("the plan predicts nothing"), "{}", finding.reason);
+}
+
+/// What the journal tells of one level, told of another one as well, with other figures.
+#[test]
+fn what_is_told_of_another_level_changes_nothing() {
+    let mut input = queue("v1.37.2");
+    let good = judge(&input);
+    let mut told = Vec::new();
+    for entry in &input.journal {
+        let mut other = entry.clone();
+        if let JournalEvent::Fact { fact } = &mut other.event {
+            match fact {
+                Fact::SharesChanged { level, shares, .. } => {
+                    (*level, *shares) = ("another".to_owned(), *shares + 7);
+                    told.push(other);
+                }
+                Fact::FlowMetrics { level, requests, .. } => {
+                    *level = "another".to_owned();
+                    requests.values_mut().for_each(|count| *count += 1_000 + told.len() as u64);
+                    told.push(other);
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(told.len() > 2);
+    input.journal.extend(told);
+    input.journal.sort_by_key(|entry| entry.mono_ns);
+    let seen = judge(&input);
+    assert_eq!((seen.findings, seen.apf), (good.findings, good.apf));
+}
+
+#[test]
+fn what_was_not_answered_has_no_latency() {
+    let mut input = reject("v1.37.2");
+    let latencies = |input: &EvidenceInput| {
+        let boundaries = Boundaries::of(input);
+        let logs = ClientLog::all(input, boundaries.boot.as_ref());
+        let counts = counts(logs.iter().find(|log| log.name() == "serial").unwrap(), input);
+        (counts.all_latencies().len(), counts.unanswered)
+    };
+    assert_eq!(latencies(&input), (20, 0));
+    requests(&mut input, "serial")[3].exchange.as_mut().unwrap().class = None;
+    assert_eq!(latencies(&input), (19, 1));
+}
+
+#[test]
+fn counts_of_nothing_are_nothing_in_words() {
+    assert_eq!(Counts::default().in_words(), "nothing");
+    assert_eq!(Counts { ok: 2, other: 1, ..Counts::default() }.in_words(), "2 ok, 1 other");
 }

@@ -120,3 +120,43 @@ fn a_watch_that_ends_in_the_first_or_the_last_instant_of_the_level_is_interrupte
     assert_eq!(ending(to), (Verdict::Fail, Some(1)));
     assert_eq!(ending(to.plus(1)), (Verdict::Pass, Some(0)));
 }
+
+/// Numbers the operations of a history in their order, and closes it with as many.
+fn count_anew(history: &mut [Record]) {
+    let mut count = 0;
+    for record in history {
+        match record {
+            Record::Op(op) => {
+                op.seq = count;
+                count += 1;
+            }
+            Record::Closed { scheduled, recorded, .. } => (*scheduled, *recorded) = (count, count),
+            Record::Opened { .. } | Record::Event(_) => {}
+        }
+    }
+}
+
+#[test]
+fn a_watch_that_is_opened_again_while_the_level_is_in_force_was_interrupted() {
+    let mut input = good();
+    let from = in_force(&input);
+    let history = input.histories.get_mut("open-watch").unwrap();
+    let opened = |record: &Record| matches!(record, Record::Op(op) if matches!(op.op, Op::Watch { .. }));
+    let Some(Record::Op(mut again)) = history.iter().find(|record| opened(record)).cloned() else {
+        panic!("no watch was opened")
+    };
+    (again.call_ns, again.return_ns) = (from.plus(1), from.plus(2));
+    let later = |record: &Record| matches!(record, Record::Event(event) if event.at_ns > from.plus(2));
+    let index = history.iter().position(later).unwrap();
+    history.insert(index, Record::Op(again.clone()));
+    count_anew(history);
+    let found = judged(&input, WITHIN);
+    assert_eq!((found.verdict, found.observed), (Verdict::Fail, Some(1)), "{}", found.reason);
+    // A list is no watch.
+    again.op = Op::List { list: 1, page: 0, resource_version: None, limit: None };
+    let history = input.histories.get_mut("open-watch").unwrap();
+    history[index] = Record::Op(again);
+    count_anew(history);
+    let found = judged(&input, WITHIN);
+    assert_eq!((found.verdict, found.observed), (Verdict::Pass, Some(0)), "{}", found.reason);
+}

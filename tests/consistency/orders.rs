@@ -270,6 +270,9 @@ fn a_conditional_write_rests_on_the_version_just_before_it() {
     assert_eq!(found(&told([create(1, 10), create(1, 11)])), condition("#0 #1", 15));
     assert_eq!(found(&told([create(1, 10), update(1, 10, 11), update(1, 10, 12)])), condition("#1 #2", 25));
     assert_eq!(found(&told([any(12)])), condition("#0", 5));
+    let gone = Sighting { key: 1, revision: 11, present: false, at: 9, line: "#9".to_owned() };
+    let deleted = Epoch { sightings: vec![gone], ..told([create(1, 10), update(1, 10, 12)]) };
+    assert_eq!(found(&deleted), condition("#1", 15));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What watches deliver and clients are shown, told in a few records.
 
-use crate::told::{Told, create, range, silent, told, without};
+use crate::told::{Told, create, range, silent, told, unknown, without};
 use crate::world::{Book, MS, World, acked};
 use quakeproof::check::Judge;
 use quakeproof::check::consistency::Consistency;
@@ -431,4 +431,74 @@ fn a_wrong_value_is_of_the_epoch_whose_store_answered() {
     assert_eq!(wrong(since - 1, since), of(1, since));
     assert_eq!(wrong(since - 1, since + 1), of(2, since + 1));
     assert_eq!(wrong(since + 1, since + 2), of(2, since + 2));
+}
+
+fn rules(input: &EvidenceInput) -> Vec<(Rule, String)> {
+    consistency(input).violations.into_iter().map(|v| (v.rule, v.what)).collect()
+}
+
+#[test]
+fn a_deletion_by_nobody_is_told_as_one() {
+    let input = whole(&[("watch", &|book| {
+        watch(book, 1_100, 150);
+        book.event(1_110, Event::Delete { id: 3, revision: 160 });
+    })]);
+    let told = "object 3 was deleted at revision 160 by nobody on record".to_owned();
+    assert_eq!(rules(&input), [(Rule::Unwritten, told)]);
+}
+
+#[test]
+fn an_object_that_only_a_range_shows_was_written_by_nobody() {
+    let mut objects: Vec<(u64, u64)> = (1..=5).map(|id| (id, 100 + 10 * id)).collect();
+    let good = whole(&[("truth", &|book| range(book, 1_100, 150, &objects))]);
+    assert_eq!(rules(&good), []);
+    objects.push((9, 145));
+    let input = whole(&[("truth", &|book| range(book, 1_100, 150, &objects))]);
+    let told = "object 9 of revision 145 was written by nobody on record".to_owned();
+    assert_eq!(rules(&input), [(Rule::Unwritten, told)]);
+}
+
+#[test]
+fn a_range_that_was_cut_short_says_nothing_of_what_it_lacks() {
+    let cut = |more: bool| {
+        let answer = Answer { revision: Some(150), objects: Some(vec![(1, 110)]), more, ..Answer::default() };
+        whole(&[("truth", &|book| {
+            book.op(1_100, 1_101, Op::EtcdRange { revision: None }, Outcome::Ok(answer.clone()));
+        })])
+    };
+    let lacking: Vec<Rule> = rules(&cut(false)).into_iter().map(|(rule, _)| rule).collect();
+    assert_eq!(lacking, [Rule::Range]);
+    assert_eq!(rules(&cut(true)), []);
+}
+
+#[test]
+fn a_range_must_not_be_older_than_what_had_been_acknowledged() {
+    let input = whole(&[("truth", &|book| range(book, 1_100, 120, &[(1, 110), (2, 120)]))]);
+    let rules: Vec<Rule> = rules(&input).into_iter().map(|(rule, _)| rule).collect();
+    assert_eq!(rules, [Rule::RevisionOrder]);
+}
+
+#[test]
+fn a_write_without_an_answer_may_take_effect_after_its_time() {
+    let objects: Vec<(u64, u64)> = (1..=5).map(|id| (id, 100 + 10 * id)).collect();
+    let input = whole(&[
+        ("orders", &|book| create(book, (1_100, 1_105), 6, unknown())),
+        ("truth", &|book| range(book, 1_200, 150, &objects)),
+        ("watch", &|book| {
+            watch(book, 1_210, 150);
+            put(book, 1_300, 6, 160);
+        }),
+    ]);
+    assert_eq!(rules(&input), []);
+}
+
+#[test]
+fn only_a_writer_s_history_that_broke_off_excuses_what_nobody_wrote() {
+    let mut input = whole(&[("watch", &|book| put(book, 1_100, 9, 125))]);
+    input.histories.get_mut("lister").unwrap().pop();
+    assert_eq!(consistency(&input).violations.len(), 1);
+    input.histories.get_mut("orders").unwrap().pop();
+    let all = consistency(&input);
+    assert_eq!(all.violations, []);
+    assert!(all.undecided[0].starts_with("object 9 of revision 125: "), "{:?}", all.undecided);
 }

@@ -105,7 +105,8 @@ impl Run {
     pub fn single(logs: &[ClientLog]) -> Self {
         let mut sorter = Sorter::new(None);
         logs.iter().enumerate().for_each(|(client, log)| sorter.take(client, log));
-        let mut first = Epoch { number: 1, operations: sorter.operations.swap_remove(0), ..Epoch::default() };
+        let [operations, _] = sorter.operations;
+        let mut first = Epoch { number: 1, operations, ..Epoch::default() };
         first.operations.sort_by_key(|o| (o.call, o.ret));
         first.sightings = sightings(logs, |_, _, _, _| true);
         let versions = vec![Versions::of(&first)];
@@ -118,7 +119,7 @@ impl Run {
         let lost_head = restored.lost_head.unwrap_or(kept).max(kept);
         let mut sorter = Sorter::new(Some(restored));
         logs.iter().enumerate().for_each(|(client, log)| sorter.take(client, log));
-        let [mut before, mut after] = <[Vec<Operation>; 2]>::try_from(sorter.operations).expect("two sides");
+        let [mut before, mut after] = sorter.operations;
         before.sort_by_key(|o| (o.call, o.ret));
         after.sort_by_key(|o| (o.call, o.ret));
         let own = own_versions(&after);
@@ -278,7 +279,8 @@ fn sightings(logs: &[ClientLog], wanted: impl Fn(usize, u64, u64, u64) -> bool) 
 /// Sorts records by the side of the restore on which they lie.
 struct Sorter<'a> {
     restored: Option<&'a Restored>,
-    operations: Vec<Vec<Operation>>,
+    /// Before the restore, or of the only epoch, and after it.
+    operations: [Vec<Operation>; 2],
     lists: Vec<Operation>,
     spanning: u64,
     wrong_values: Vec<WrongValue>,
@@ -286,14 +288,8 @@ struct Sorter<'a> {
 
 impl<'a> Sorter<'a> {
     fn new(restored: Option<&'a Restored>) -> Self {
-        let sides = if restored.is_some() { 2 } else { 1 };
-        Self {
-            restored,
-            operations: vec![Vec::new(); sides],
-            lists: Vec::new(),
-            spanning: 0,
-            wrong_values: Vec::new(),
-        }
+        let operations = [Vec::new(), Vec::new()];
+        Self { restored, operations, lists: Vec::new(), spanning: 0, wrong_values: Vec::new() }
     }
 
     fn take(&mut self, client: usize, log: &ClientLog) {

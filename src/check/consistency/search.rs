@@ -246,6 +246,8 @@ mod tests {
         let (searched, left) = run(&operations, 1_000_000);
         assert_eq!(searched, Searched::Illegal);
         let used = 1_000_000 - left;
+        // Each set of the eight writes with the one that came last is explored once.
+        assert_eq!(used, 8 * 128);
         assert_eq!(run(&operations, used).0, Searched::Illegal);
         assert_eq!(run(&operations, used - 1), (Searched::Exhausted, 0));
         assert_eq!(run(&[], 0).0, Searched::Legal);

@@ -103,7 +103,7 @@ impl Versions {
             .into_iter()
             .map(|(revision, change)| {
                 objects += change;
-                (revision, objects.unsigned_abs())
+                (revision, u64::try_from(objects).unwrap_or_default())
             })
             .collect();
     }
