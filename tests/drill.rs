@@ -143,6 +143,10 @@ fn clients_must_be_observed_for_longer_than_they_may_take_to_settle() {
         ),
         "{as_long}"
     );
+    // What is observed for another reason may be short.
+    let observe = "- observe: {until: revisionPassedLost";
+    let ready = format!("- observe: {{until: apiReady, atMost: 60s, then: 1s}}\n    {observe}");
+    assert_eq!(wrong(&[(observe, &ready)]), "");
     assert_eq!(wrong(&[("settle: 7s", "settle: 7999ms")]), "");
     let passed = wrong(&[("settle: 7s", "settle: 8s")]);
     assert!(passed.contains("the old revision is passed about 8s after the restore"), "{passed}");

@@ -57,6 +57,9 @@ mod tests {
     #[test]
     fn durations_keep_four_digits_and_their_unit() {
         assert_eq!(human(999), "999 ns");
+        assert_eq!(human(1_000), "1.000 µs");
+        assert_eq!(human(1_000_000), "1.000 ms");
+        assert_eq!(human(1_000_000_000), "1.000 s");
         assert_eq!(human(1_184_400_000), "1.184 s");
         assert_eq!(human(13_200_000), "13.20 ms");
         assert_eq!(human(61_000_000_000), "61.00 s");

@@ -233,12 +233,21 @@ fn of_component(log: &ClientLog, fault: Option<MonoNs>) -> Option<LeaderFacts> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timeline::small::{closed, event, log};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
     fn belief(candidate: &str, from: u64, to: u64) -> Belief {
         let lines = vec![format!("h#{from}")];
         Belief { candidate: candidate.to_owned(), from: MonoNs(from), to: MonoNs(to), ended: true, lines }
+    }
+
+    #[test]
+    fn who_still_leads_when_the_record_is_closed_has_not_given_up() {
+        let leading = Event::Leading { candidate: "a".to_owned(), revision: 1, transitions: 0 };
+        let log = log(ClientKind::LeaderElector, vec![event(10, leading), closed(50)]);
+        let held = beliefs(&[&log]).remove(0);
+        assert_eq!((held.from, held.to, held.ended), (MonoNs(10), MonoNs(50), false));
     }
 
     #[test]

@@ -235,3 +235,24 @@ fn lost_time(kept: &[&Write], lost: &[&Write]) -> Option<LostTime> {
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn acked(id: u64, at: u64, revision: Option<u64>) -> Write {
+        let (call, ret) = (MonoNs(at), MonoNs(at + 1));
+        Write { id, call, ret, told: Told::Acked(revision), line: format!("histories/orders.jsonl#{id}") }
+    }
+
+    #[test]
+    fn a_kept_write_is_behind_a_lost_one_only_if_its_revision_is_known_to_be_higher() {
+        let last_kept = |kept: Option<u64>| {
+            let (kept, lost) = (acked(1, 30, kept), acked(2, 20, Some(5)));
+            lost_time(&[&kept], &[&lost]).unwrap().last_kept
+        };
+        assert!(last_kept(Some(4)).is_some());
+        assert!(last_kept(Some(6)).is_none());
+        assert!(last_kept(None).is_some());
+    }
+}

@@ -186,6 +186,21 @@ pub fn reused(judge: &Judge, restored: &Restored) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::kind::ClientKind;
+    use crate::timeline::small::{log, page, put};
+
+    #[test]
+    fn pages_of_a_list_that_come_late_are_no_step_back() {
+        let records = |number| {
+            vec![page(1, 2, (1, 0), 10, &[1], true), put(3, 2, 12), page(4, 5, (1, number), 10, &[2], false)]
+        };
+        assert_eq!(regressions(&log(ClientKind::Watcher, records(1))), Ok(0));
+        assert_eq!(
+            regressions(&log(ClientKind::Watcher, records(0))),
+            Ok(1),
+            "the first page of another list"
+        );
+    }
 
     fn steps(told: &[(u64, u64, u64)]) -> u64 {
         let one = |&(call, ret, revision): &(u64, u64, u64)| Told {

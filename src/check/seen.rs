@@ -340,3 +340,15 @@ pub fn accepted_on_lost_state(updates: u64) -> String {
     let updates = if updates == 1 { "1 update".to_owned() } else { format!("{updates} updates") };
     format!("{updates} accepted that rested on a resourceVersion of the lost timeline")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_update_is_not_several() {
+        let rested = "accepted that rested on a resourceVersion of the lost timeline";
+        assert_eq!(accepted_on_lost_state(1), format!("1 update {rested}"));
+        assert_eq!(accepted_on_lost_state(2), format!("2 updates {rested}"));
+    }
+}

@@ -15,7 +15,7 @@ pub mod views;
 pub mod writes;
 
 #[cfg(test)]
-mod small;
+pub(crate) mod small;
 
 use crate::agent::log::LogEntry;
 use crate::clock::MonoNs;

@@ -1,12 +1,12 @@
 //! Figures of a restore and of each client: what counts as after the fault, what is none and what is not known.
 
 use crate::view_clients;
-use crate::world::{LOOK_EVERY, MS, Manner, World};
+use crate::world::{BOOT, LOOK_EVERY, MS, Manner, World};
 use crate::{answer_of, finding, history, instant, lost_timeline, op_at};
 use quakeproof::check::restore_facts::{ClientFacts, EtcdRestoreFacts};
 use quakeproof::check::seen::ObservedView;
 use quakeproof::check::{Verdict, judge};
-use quakeproof::clock::{MonoNs, WallTime};
+use quakeproof::clock::{BootId, MonoNs, WallTime};
 use quakeproof::component::{ComponentId, HostId, Role, StopMethod};
 use quakeproof::history::record::{Event, Op, OpRecord, Outcome, Record};
 use quakeproof::journal::entry::{Fact, JournalEvent};
@@ -225,6 +225,32 @@ fn a_watch_is_silent_from_the_first_write_after_its_last_event() {
     assert_eq!(client(&input, "watch").silent_for_ns, Some((end - 4_013) * MS));
 }
 
+#[test]
+fn a_watch_that_had_nothing_to_deliver_was_silent_for_no_time_and_without_writes_it_is_not_known() {
+    let silent = |writes: u64, closed_at: Option<u64>| {
+        let world = World { writes: [40, 40, writes], ..World::honest() };
+        let mut input = world.input();
+        if let Some(at) = closed_at {
+            let records = history(&mut input, "watch");
+            records.retain(|record| instant(record) < at);
+            records.push(Record::Closed {
+                mono_ns: MonoNs(at * MS),
+                boot: BootId(BOOT.to_owned()),
+                scheduled: 0,
+                recorded: 0,
+                late: 0,
+                lost: 0,
+            });
+        }
+        client(&input, "watch").silent_for_ns
+    };
+    assert_eq!(silent(0, None), None, "nothing was written after the restore");
+    // The first write of the restored timeline is acknowledged at 3113.
+    assert_eq!(World::honest().serving_at(), 3_110);
+    assert_eq!(silent(150, Some(3_112)), Some(0));
+    assert_eq!(silent(150, Some(3_120)), Some(7 * MS));
+}
+
 // From the fault on.
 
 #[test]
@@ -327,6 +353,11 @@ fn operations_that_failed_since_the_fault_are_counted_by_class() {
 #[test]
 fn without_a_fault_nothing_happened_since_it() {
     let mut input = World::honest().input();
+    for record in history(&mut input, "watch") {
+        if let Record::Op(OpRecord { op: Op::Watch { .. }, outcome, .. }) = record {
+            *outcome = Outcome::Failed { status: Some(410), reason: "gone".to_owned() };
+        }
+    }
     input
         .journal
         .retain(|e| !matches!(e.event, JournalEvent::Injecting { .. } | JournalEvent::Injected { .. }));
@@ -383,6 +414,16 @@ fn a_view_that_was_not_seen_neither_agrees_nor_disagrees_with_what_was_predicted
         assert_eq!(row.agrees, None);
         assert!(row.observed.starts_with("unknown: "), "{}", row.observed);
     }
+}
+
+#[test]
+fn of_a_client_of_which_nothing_could_be_compared_it_is_said_why_for_each_of_its_figures() {
+    let mut input = World::honest().input();
+    history(&mut input, "lister").retain(|record| !matches!(record, Record::Op(_)));
+    let reason = client(&input, "lister").reason.unwrap();
+    let first = "the restored timeline starts at revision 1000140, the lost one ended at 180";
+    assert!(reason.contains(first), "{reason}");
+    assert!(reason.contains("; no view after the restore could be compared"), "{reason}");
 }
 
 // What the objective says of them.

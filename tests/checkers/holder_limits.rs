@@ -451,6 +451,17 @@ fn that_all_are_acted_upon_is_contradicted_only_by_one_that_had_its_time() {
     assert_eq!(agrees(&[1, 2], &[1], 5_000), ((2, 1, 1), Some(true)), "made a moment before the end");
     assert_eq!(agrees(&[1, 2], &[], 5_000), ((2, 0, 2), None));
     assert_eq!(agrees(&[], &[], 9_000), ((0, 0, 0), None));
+    let row = |input: &EvidenceInput| {
+        judge(input).predictions.into_iter().find(|p| p.subject == "deployer").unwrap()
+    };
+    let none_made = row(&after_the_restore(&[], &[], 9_000));
+    assert_eq!(none_made.observed, "unknown: nothing was made after the restore");
+    // What may be either way is not contradicted.
+    for acted in [&[1, 2][..], &[1]] {
+        let mut input = after_the_restore(&[1, 2], acted, 9_000);
+        input.plan.consumers.last_mut().unwrap().expected = Expected::Perhaps;
+        assert_eq!(row(&input).agrees, Some(true));
+    }
 }
 
 #[test]

@@ -194,6 +194,7 @@ fn a_twin_in_which_the_first_gives_up_a_millisecond_later_fails_and_says_who() {
 fn who_led_before_or_after_must_be_known_for_a_pass() {
     let nobody = one_leader(&election(&[]));
     assert_eq!(nobody.verdict, Verdict::Inconclusive, "{}", nobody.reason);
+    assert!(nobody.reason.contains("no candidate of elector ever led"), "{}", nobody.reason);
     let none_after = one_leader(&election(&[("a", 1_000, Some(LOST))]));
     assert_eq!(none_after.verdict, Verdict::Inconclusive, "{}", none_after.reason);
     assert!(none_after.reason.contains("after the fault"), "{}", none_after.reason);
@@ -287,6 +288,21 @@ fn leases_come_back_with_all_of_their_time_or_are_gone() {
     assert_eq!((main.came_back_with_full_ttl, main.not_found), (Some(true), Some(false)));
     assert!(back.given_back_before_loss && back.came_back_with_full_ttl == Some(true));
     assert_eq!((young.granted, young.not_found), (Granted::AfterSnapshot, Some(true)));
+    assert_eq!(young.came_back_with_full_ttl, Some(false), "it is gone");
+    let rows: Vec<[&str; 3]> = judgement
+        .predictions
+        .iter()
+        .filter(|p| p.subject == "leases")
+        .map(|p| [p.what.as_str(), &p.predicted, &p.observed])
+        .collect();
+    let all = "back with all of their time";
+    assert_eq!(
+        rows,
+        [
+            ["etcd leases given back after the snapshot", all, all],
+            ["etcd leases granted after the snapshot", "not found", "not found"],
+        ]
+    );
     assert_eq!(
         (agreement(&judgement, "leases", 0), agreement(&judgement, "leases", 1)),
         (Some(true), Some(true))
@@ -325,7 +341,7 @@ fn a_lease_that_was_not_asked_for_after_the_restore_is_unknown() {
     let judgement = judge(&input);
     let main = &judgement.etcd_restore[0].leases[0];
     assert_eq!((main.came_back_with_full_ttl, main.not_found), (None, None));
-    assert!(main.reason.is_some());
+    assert_eq!(main.reason.as_deref(), Some("it was not asked for after the restore"));
     assert_eq!(agreement(&judgement, "leases", 1), None);
 }
 

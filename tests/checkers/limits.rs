@@ -9,7 +9,7 @@ use quakeproof::drill::spec::Objective;
 use quakeproof::drill::values::Span;
 use quakeproof::history::kind::ClientKind;
 use quakeproof::history::record::{Op, OpRecord, Outcome, Record};
-use quakeproof::journal::entry::{Fact, JournalEvent};
+use quakeproof::journal::entry::{Entry, Fact, JournalEvent};
 use quakeproof::plan::{MinimumOperations, PlannedClient, PlannedStep};
 use quakeproof::timeline::EvidenceInput;
 
@@ -471,4 +471,27 @@ fn where_nothing_was_kept_all_that_was_written_is_gone_at_the_least() {
             found.reason
         );
     }
+}
+
+#[test]
+fn of_two_restores_nobody_knows_what_was_lost() {
+    let mut input = World::honest().input();
+    let restored = |e: &&Entry| matches!(e.event, JournalEvent::Fact { fact: Fact::Restored { .. } });
+    let again = input.journal.iter().find(restored).unwrap().clone();
+    let at = input.journal.iter().position(|e| *e == again).unwrap();
+    input.journal.insert(at + 1, again);
+    let account = account(&input);
+    assert_eq!((account.kept, account.lost), (None, None));
+    let told = "2 restores in one run have no single restored timeline";
+    assert_eq!(account.reason.as_deref(), Some(told));
+}
+
+#[test]
+fn what_keeps_a_time_from_being_met_is_said_once() {
+    let mut input = World::honest().input();
+    within(&mut input, 600);
+    minimum(&mut input, "orders").before = 81;
+    let found = writes_again(&input);
+    assert_eq!(found.verdict, Verdict::Inconclusive);
+    assert_eq!(found.reason.matches("the plan asks for 81").count(), 1, "{}", found.reason);
 }

@@ -272,3 +272,22 @@ fn the_same_evidence_gives_the_same_judgement() {
     let input = World::api_server_kept().input();
     assert_eq!(judge(&input), judge(&input.clone()));
 }
+
+#[test]
+fn an_account_in_which_more_is_late_or_lost_than_was_scheduled_is_none() {
+    let account = |of_scheduled: [u64; 3]| {
+        let mut input = World::honest().input();
+        let Some(Record::Closed { scheduled, late, lost, .. }) = history(&mut input, "orders").last_mut()
+        else {
+            panic!("the history has no end")
+        };
+        [*scheduled, *late, *lost] = of_scheduled;
+        judge(&input).recorder
+    };
+    let whole = account([5, 2, 3]);
+    assert_eq!((whole.late, whole.lost, whole.reason), (Some(2), Some(3), None));
+    let more = account([5, 3, 3]);
+    assert_eq!((more.scheduled, more.recorded), (None, None));
+    let told = "the account of orders does not add up: 5 scheduled, 3 late, 3 lost";
+    assert_eq!(more.reason.as_deref(), Some(told));
+}

@@ -92,3 +92,21 @@ fn a_watch_that_goes_quiet_is_stale_though_its_view_once_was_true() {
     let watch = judgement.etcd_restore[0].clients.iter().find(|c| c.name == "watch").unwrap();
     assert_eq!(watch.phases[1].observed, ObservedView::Stale);
 }
+
+#[test]
+fn of_a_restore_with_two_phases_none_is_said_to_be_missing() {
+    let found = lost_timeline(&World { bump: None, ..World::honest() }.input());
+    assert_eq!(found.verdict, Verdict::Pass, "{}", found.reason);
+    assert!(!found.reason.contains("one phase only"), "{}", found.reason);
+    let bumped = lost_timeline(&World::honest().input());
+    assert!(bumped.reason.contains("; one phase only: the restored timeline starts at"), "{}", bumped.reason);
+}
+
+#[test]
+fn a_run_says_how_many_objectives_it_had() {
+    let mut input = World::honest().input();
+    input.plan.objectives.truncate(1);
+    assert_eq!(judge(&input).reason, "all 1 objectives met");
+    input.plan.objectives.clear();
+    assert_eq!(judge(&input).reason, "the drill has no objective");
+}

@@ -1,13 +1,14 @@
 //! What watches deliver and clients are shown, told in a few records.
 
+use crate::objective::linearizable;
 use crate::told::{Told, create, range, silent, told, unknown, without};
 use crate::world::{Book, MS, World, acked};
-use quakeproof::check::Judge;
 use quakeproof::check::consistency::Consistency;
 use quakeproof::check::consistency::epochs::Run;
 use quakeproof::check::consistency::sessions;
 use quakeproof::check::consistency::violation::{Rule, Violation};
 use quakeproof::check::consistency::watches::{self, Watches};
+use quakeproof::check::{Judge, Verdict};
 use quakeproof::history::record::{Answer, Event, Op, Outcome};
 use quakeproof::journal::entry::Fact;
 use quakeproof::timeline::EvidenceInput;
@@ -501,4 +502,33 @@ fn only_a_writer_s_history_that_broke_off_excuses_what_nobody_wrote() {
     let all = consistency(&input);
     assert_eq!(all.violations, []);
     assert!(all.undecided[0].starts_with("object 9 of revision 125: "), "{:?}", all.undecided);
+}
+
+#[test]
+fn a_pass_says_what_was_searched_and_what_was_not_judged() {
+    let searched = whole(&[
+        ("orders", &|book| create(book, (1_100, 1_105), 9, silent())),
+        ("lister", &|book| book.op(1_110, 1_115, Op::Get { id: 9 }, silent())),
+    ]);
+    let found = linearizable(&searched);
+    assert!(found.reason.contains("; 1 objects were searched, 2 states explored"), "{}", found.reason);
+    let (from, to) = (world().lost_at() - 1, world().serving_at());
+    let hung = restored(&[("lister", &|book| book.op(from, to, Op::Get { id: 40 }, acked(140)))]);
+    let found = linearizable(&hung);
+    assert!(
+        found.reason.contains("; 1 reads under way during the restore are not judged"),
+        "{}",
+        found.reason
+    );
+}
+
+#[test]
+fn a_drill_in_which_nobody_wrote_or_read_with_a_quorum_proves_nothing() {
+    let restores = |fact: &Fact| matches!(fact, Fact::Restored { .. });
+    let none = linearizable(&without(told(&World::honest(), &[]), restores));
+    assert_eq!(none.verdict, Verdict::Inconclusive);
+    assert_eq!(none.reason, "no client of the drill wrote or read with a quorum");
+    let write = |book: &mut Book| create(book, (1_100, 1_105), 1, acked(110));
+    let one = linearizable(&without(told(&World::honest(), &[("orders", &write)]), restores));
+    assert!(one.reason.starts_with("1 operations and 0 watch events fit"), "{}", one.reason);
 }
