@@ -393,3 +393,32 @@ fn a_refusal_is_held_against_what_the_plan_says_of_it() {
     assert_eq!(agrees, None);
     assert!(observed.starts_with("unknown: "), "{observed}");
 }
+
+#[test]
+fn what_arrived_in_the_instant_of_the_restore_is_a_change_of_the_lost_timeline() {
+    let world = World { bump: None, ..World::honest() };
+    let restored = world.restored_at() * MS;
+    let reused = |arrived: u64| {
+        let mut input = world.input();
+        for records in input.histories.values_mut() {
+            for record in records {
+                match record {
+                    Record::Op(op) if op.op == (Op::Create { id: 50 }) => {
+                        op.outcome = Outcome::Unknown { reason: "timeout".to_owned() };
+                    }
+                    Record::Op(op) => {
+                        if let Outcome::Ok(Answer { objects: Some(objects), .. }) = &mut op.outcome {
+                            objects.retain(|(id, _)| *id != 50);
+                        }
+                    }
+                    Record::Event(event) if matches!(event.event, Event::Put { id: 50, .. }) => {
+                        event.at_ns = MonoNs(arrived);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        judge(&input).etcd_restore[0].revisions_reused
+    };
+    assert_eq!((reused(restored), reused(restored + 1)), (Some(40), Some(39)));
+}
