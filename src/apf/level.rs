@@ -32,9 +32,9 @@ pub fn capacity(hand_size: usize, queue_length_limit: usize) -> usize {
 /// a minute at most. A watch has no deadline of its own.
 #[must_use]
 pub fn wait_limit(deadline: Option<Duration>, request_timeout: Duration) -> Duration {
+    let deadline = deadline.filter(|d| !d.is_zero()).unwrap_or(request_timeout);
     // A deadline that is not below the server's timeout does not count.
-    let deadline = deadline.filter(|d| !d.is_zero() && *d < request_timeout).unwrap_or(request_timeout);
-    (deadline / 4).min(Duration::from_secs(60))
+    (deadline.min(request_timeout) / 4).min(Duration::from_secs(60))
 }
 
 /// A request, in nanoseconds on any clock.

@@ -397,7 +397,7 @@ impl Boundaries {
 
     fn name_what_is_missing(&mut self) {
         let mut missing = Vec::new();
-        match self.faults.iter().find(|f| f.injecting.is_some()) {
+        match self.fault() {
             None => missing.push("no fault was injected".to_owned()),
             Some(fault) => {
                 let id = &fault.injection;

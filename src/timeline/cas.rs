@@ -9,7 +9,6 @@ use super::clients::ClientLog;
 use super::gets::Right;
 use super::truth::{Side, side};
 use crate::clock::MonoNs;
-use crate::history::kind::ClientKind;
 use crate::history::record::{Answer, Op, OpRecord, Outcome};
 use std::collections::BTreeMap;
 
@@ -38,9 +37,6 @@ struct Learnt {
 /// Every update of a client that compares and swaps whose answer belongs to the restored timeline.
 #[must_use]
 pub fn updates(log: &ClientLog, restored: &Restored) -> Vec<CasAnswer> {
-    if log.kind() != ClientKind::CasUpdater {
-        return Vec::new();
-    }
     let mut learnt: BTreeMap<u64, Learnt> = BTreeMap::new();
     let mut answers = Vec::new();
     for (index, op) in log.ops() {

@@ -1,5 +1,6 @@
 use super::super::small::{answered, log, op, restored};
 use super::*;
+use crate::history::kind::ClientKind;
 
 #[test]
 fn an_update_that_rests_on_the_snapshot_s_last_revision_rests_on_the_restored_timeline() {

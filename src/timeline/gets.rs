@@ -4,7 +4,6 @@ use super::Restored;
 use super::clients::ClientLog;
 use super::truth::{Side, side};
 use crate::clock::MonoNs;
-use crate::history::kind::ClientKind;
 use crate::history::record::{Op, OpRecord, Outcome};
 
 /// One GET on the restored timeline.
@@ -45,9 +44,6 @@ pub enum Right {
 /// Every GET of a get reader whose answer belongs to the restored timeline.
 #[must_use]
 pub fn gets(log: &ClientLog, restored: &Restored) -> Vec<GetAnswer> {
-    if log.kind() != ClientKind::GetReader {
-        return Vec::new();
-    }
     log.ops()
         .filter(|(_, op)| side(restored.since, op.call_ns, op.return_ns) != Side::Lost)
         .filter_map(|(index, op)| {

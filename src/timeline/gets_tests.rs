@@ -1,5 +1,6 @@
 use super::super::small::{answered, failed, log, op, range, restored};
 use super::*;
+use crate::history::kind::ClientKind;
 
 /// What is said of one GET, sent at `call` and answered at 130.
 fn right(restored: &Restored, call: u64, id: u64, outcome: Outcome) -> Right {

@@ -113,12 +113,15 @@ pub fn lane(log: &ClientLog, restored: Option<&Restored>) -> Lane {
             .collect(),
     };
     samples.sort_by_key(|s| (s.call, s.ret));
-    let paced = if log.kind().is_watch() { None } else { log.planned.every_ns };
     let until = match log.records.last() {
         Some(Record::Closed { mono_ns, .. }) => Some(*mono_ns),
         _ => None,
     };
-    Lane { client: log.name().to_owned(), kind: log.kind(), samples: with_gaps(samples, paced, until) }
+    Lane {
+        client: log.name().to_owned(),
+        kind: log.kind(),
+        samples: with_gaps(samples, log.planned.every_ns, until),
+    }
 }
 
 fn sample(op: &OpRecord, state: State, line: String) -> Sample {

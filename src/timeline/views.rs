@@ -40,12 +40,6 @@ pub enum Judged {
 }
 
 impl View {
-    /// The view was compared and is not etcd's state.
-    #[must_use]
-    pub fn is_false(&self) -> bool {
-        matches!(self.judged, Judged::Compared(d) if d.is_false())
-    }
-
     /// The view was compared.
     #[must_use]
     pub fn difference(&self) -> Option<Difference> {
