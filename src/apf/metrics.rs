@@ -356,6 +356,22 @@ process_start_time_seconds 1.79595e+09
         assert_eq!(before.since(&before).map(|d| d.dispatched), Some(0));
     }
 
+    #[test]
+    fn what_was_counted_since_is_what_each_counter_has_gained() {
+        let before = counted(&[("time-out", 2), ("queue-full", 1)], 5, 9);
+        let after = counted(&[("time-out", 5), ("queue-full", 1), ("cancelled", 4)], 7, 3);
+        let gained = counted(&[("time-out", 3), ("queue-full", 0), ("cancelled", 4)], 2, 3);
+        assert_eq!(after.since(&before), Some(gained));
+        let restarted = SchemaMetrics { rejected: [("time-out".to_owned(), 5)].into(), ..after };
+        assert_eq!(restarted.since(&before), None, "a reason that is gone went back to 0");
+    }
+
+    #[test]
+    fn a_number_is_read_before_the_time_that_may_follow_it() {
+        let line = r#"apiserver_flowcontrol_nominal_limit_seats{priority_level="a"} 3 1795950000000"#;
+        assert_eq!(read(line).unwrap().levels["a"].nominal, Some(3));
+    }
+
     fn counted(rejected: &[(&str, u64)], dispatched: u64, in_queue: u64) -> SchemaMetrics {
         let rejected: BTreeMap<String, u64> =
             rejected.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect();

@@ -342,6 +342,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_request_that_may_come_as_late_as_the_seats_may_find_one() {
+        let slack = Slack { arrival: 10, ..Slack::default() };
+        let seen = zero_queue(1, 1_000, &[0, 100], Some(Restored { at: 110, seats: 2 }), slack);
+        assert_eq!((seen.ok, seen.queue_full), (Range { low: 1, high: 2 }, Range { low: 0, high: 1 }));
+        assert_eq!(seen.time_out, Range::exactly(0), "there are seats for both");
+    }
+
+    #[test]
+    fn an_execution_that_takes_no_time_leaves_its_place_to_the_next_at_once() {
+        assert_eq!(zero_reject(true, 0, &[5; 3], Slack::default()).ok, Range::exactly(3));
+    }
+
     /// 10 wait, 4 seats come back: 4 are executed surely, the other 6 may have to wait for them and be refused.
     #[test]
     fn fewer_seats_than_wait_leave_the_rest_open() {

@@ -167,3 +167,52 @@ fn what_a_journal_does_not_say_of_the_fault_is_named_one_after_the_other() {
         assert_eq!(all.missing, missing.collect::<Vec<_>>(), "after {known} entries");
     }
 }
+
+#[test]
+fn what_a_step_has_ended_is_not_ended_again_by_the_undo_that_follows() {
+    let id = || InjectionId("a".to_owned());
+    let undoing = |cause: &str| JournalEvent::UndoStarted {
+        injection: id(),
+        mode: OnLapse::Revert,
+        cause: cause.to_owned(),
+    };
+    let undone = || JournalEvent::UndoFinished { injection: id() };
+    let ended = |events: Vec<JournalEvent>| {
+        let journal: Vec<Entry> = events.into_iter().zip(1..).map(|(e, at)| entry(at, "boot", e)).collect();
+        let span = Boundaries::of_logs(&journal, &[]).faults.remove(0);
+        assert!(matches!(span.undo, Some(UndoCourse::Done { .. })));
+        (span.ended.map(|m| m.mono_ns.0 / 1_000_000_000), span.ended_by)
+    };
+    let by_step = JournalEvent::Ended { injection: id(), by_step: 4 };
+    let said = |by: &str| Some(by.to_owned());
+    assert_eq!(ended(vec![injecting("a"), by_step, undoing("recover"), undone()]), (Some(2), said("step 4")));
+    assert_eq!(ended(vec![injecting("a"), undoing("recover"), undone()]), (Some(3), said("undo (recover)")));
+    assert_eq!(ended(vec![injecting("a"), undoing("step 5"), undone()]), (Some(3), said("step 5")));
+}
+
+#[test]
+fn a_phase_that_was_entered_again_began_when_it_was_first_entered() {
+    let journal = [entry(4, "boot", phase(Phase::Recovery)), entry(6, "boot", phase(Phase::Recovery))];
+    let all = Boundaries::of_logs(&journal, &[]);
+    assert_eq!(all.phase(Phase::Recovery).map(|m| m.mono_ns), Some(MonoNs(4_000_000_000)));
+}
+
+#[test]
+fn of_several_injections_what_is_missing_of_the_first_is_named() {
+    let all = Boundaries::of_logs(&[entry(1, "boot", injecting("a")), entry(2, "boot", injecting("b"))], &[]);
+    assert_eq!(all.missing[0], "the journal does not say that injection a returned");
+}
+
+#[test]
+fn wall_time_is_counted_from_the_last_entry_by_then_else_from_the_first() {
+    // The wall clock was set forward by a minute between the second entry and the third.
+    let mut journal = [1, 2, 4].map(|second| entry(second, "boot", phase(Phase::Steps)));
+    journal[2].at = WallTime("2026-11-30T00:01:04Z".to_owned());
+    let elsewhere = entry(3, "other", phase(Phase::Steps));
+    let journal = [vec![elsewhere], journal.into()].concat();
+    let wall = |at| wall_of(&journal, &BootId("boot".to_owned()), MonoNs(at)).unwrap().0;
+    assert_eq!(wall(500_000_000), "2026-11-30T00:00:00.500000Z");
+    assert_eq!(wall(3_999_999_000), "2026-11-30T00:00:03.999999Z");
+    assert_eq!(wall(4_000_000_000), "2026-11-30T00:01:04.000000Z");
+    assert_eq!(wall_of(&journal, &BootId("third".to_owned()), MonoNs(0)), None);
+}

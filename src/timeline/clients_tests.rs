@@ -1,4 +1,4 @@
-use super::super::small::{list, log, op, page};
+use super::super::small::{answered, failed, list, log, op, page};
 use super::*;
 use crate::history::record::Answer;
 
@@ -24,6 +24,8 @@ fn pages_make_up_a_list_only_in_their_order_and_until_one_is_the_last() {
     assert_eq!(whole(vec![first(), second(true), third()]), Ok((5, vec![1, 2, 3])));
     assert_eq!(whole(vec![first(), second(true)]), Err("unfinished".to_owned()));
     assert_eq!(whole(vec![first(), third()]), torn(), "one is missing");
+    let headless = Err("the first page is not in the history".to_owned());
+    assert_eq!(whole(vec![page(12, 13, (1, 1), 5, &[2], false)]), headless, "the first one is");
     assert_eq!(whole(vec![first(), second(false), third()]), torn(), "one comes after the last");
     assert_eq!(whole(vec![first(), second(true), third(), third()]), torn());
     let torn_by_revision = Err("pages are of revisions 5 and 6".to_owned());
@@ -36,6 +38,16 @@ fn a_list_is_unfinished_only_while_more_is_to_follow() {
     assert!(unfinished(vec![page(10, 11, (1, 0), 5, &[1], true)]));
     assert!(!unfinished(vec![list(10, 11, 5, &[1])]));
     assert!(!unfinished(vec![page(10, 11, (1, 0), 5, &[1], true), page(12, 13, (1, 1), 5, &[], false)]));
+    let gap = vec![page(10, 11, (1, 0), 5, &[1], true), page(12, 13, (1, 2), 5, &[3], true)];
+    assert!(!unfinished(gap), "of pages that are not in order none says what is to follow");
+    assert!(!unfinished(vec![page(10, 11, (1, 1), 5, &[2], false)]));
+    let no_page = |outcome| {
+        vec![op(10, 11, Op::List { list: 1, page: 0, resource_version: None, limit: None }, outcome)]
+    };
+    let silent = Outcome::Unknown { reason: "timeout".to_owned() };
+    for outcome in [answered(5), failed(500), silent] {
+        assert!(!unfinished(no_page(outcome.clone())), "{outcome:?}");
+    }
 }
 
 #[test]

@@ -42,3 +42,14 @@ fn an_object_waits_in_vain_once_it_has_done_so_for_more_than_a_second() {
     let of_the_first = samples(&deployer(vec![look(20, true), look(30, true)]));
     assert_eq!(of_the_first.len(), 1, "only the first look that finds it acted upon says something");
 }
+
+#[test]
+fn a_look_that_was_stopped_says_nothing_and_one_without_an_answer_does() {
+    let last = |reason: &str| {
+        let outcome = Outcome::Unknown { reason: reason.to_owned() };
+        let look = op(20, 21, Op::Look { what: Made::Deployment, id: 1 }, outcome);
+        samples(&deployer(vec![look])).pop().map(|s| s.state)
+    };
+    assert_eq!(last(STOPPED), None);
+    assert_eq!(last("timeout"), Some(State::Unknown("timeout".to_owned())));
+}

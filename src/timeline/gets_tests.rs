@@ -44,3 +44,12 @@ fn an_object_is_wrongly_not_found_if_etcd_had_certainly_reached_its_revision() {
     assert!(wrong(120, 2));
     assert!(!wrong(125, 3));
 }
+
+#[test]
+fn a_get_that_was_refused_is_told_from_one_that_was_not_answered() {
+    let restored = restored(Vec::new());
+    let silent = |refused, reason: &str| Right::NoAnswer { refused, reason: reason.to_owned() };
+    assert_eq!(right(&restored, 120, 1, failed(500)), silent(true, "status 500"));
+    let timeout = Outcome::Unknown { reason: "timeout".to_owned() };
+    assert_eq!(right(&restored, 120, 1, timeout), silent(false, "timeout"));
+}

@@ -259,3 +259,7 @@ fn of_view(view: View) -> Sample {
     };
     Sample { call: view.call, ret: view.ret, state, line: Some(view.line) }
 }
+
+#[cfg(test)]
+#[path = "lanes_tests.rs"]
+mod tests;

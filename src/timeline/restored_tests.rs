@@ -1,6 +1,7 @@
 use super::boundaries::{Restore, SnapshotTaken};
 use super::small::{self, create, log, moment, op, range};
 use super::*;
+use crate::clock::BootId;
 use crate::history::kind::ClientKind;
 use crate::history::record::{Op, Outcome};
 
@@ -71,4 +72,12 @@ fn an_object_of_the_snapshot_s_last_revision_is_not_the_restored_timeline_s_own(
     let logs = [log(ClientKind::LedgerWriter, vec![create(90, 105, 2, 10), create(91, 106, 3, 11)])];
     let taken: Vec<bool> = writes(&logs).iter().map(|write| restored.has_taken(write)).collect();
     assert_eq!(taken, [false, true], "both were sent before and answered after it");
+}
+
+#[test]
+fn a_restore_on_another_boot_than_the_fault_begins_no_timeline() {
+    let elsewhere = Boundaries { boot: Some(BootId("other".to_owned())), ..boundaries(Vec::new(), None) };
+    let why = "the restore happened on another boot than the fault";
+    assert_eq!(elsewhere.restore(), Err(why.to_owned()));
+    assert!(restored(&elsewhere, &[], &[]).is_none());
 }

@@ -148,3 +148,13 @@ fn a_view_ahead_of_etcd_may_hold_what_was_there_when_it_was_answered() {
     assert_eq!(compare(&[1, 2, 3]), Difference { phantom: 1, ..right });
     assert_eq!(compare(&[2]), Difference { absent: 1, missed: 1, ..right });
 }
+
+#[test]
+fn a_view_of_a_revision_that_was_not_read_is_not_compared() {
+    let truth = since(vec![range(110, 111, 12, &BOTH)], &[]).unwrap();
+    let compare =
+        |revision, ret| truth.compare(&[1, 2].into(), revision, MonoNs(105), MonoNs(ret), 10).map(|_| ());
+    assert_eq!(compare(13, 110), Ok(()), "etcd was read after it, and had not got so far");
+    assert_eq!(compare(12, 120), Ok(()));
+    assert_eq!(compare(13, 120), Err("etcd was not read at or after revision 13".to_owned()));
+}

@@ -1,6 +1,6 @@
-use super::super::small::{list, log, put, range, restored};
+use super::super::small::{answered, event, failed, list, log, op, put, range, restored};
 use super::*;
-use crate::history::record::Record;
+use crate::history::record::{EventRecord, Record};
 
 const OBJECTS: [(u64, u64); 3] = [(1, 9), (2, 11), (3, 12)];
 
@@ -61,4 +61,36 @@ fn a_new_list_is_looked_at_and_what_was_believed_just_before_it() {
 #[test]
 fn before_its_first_list_a_watcher_believed_nothing() {
     assert_eq!(seen(vec![list(102, 103, 11, &[1, 2]), put(140, 3, 12)])[0], (103, 11, Some((0, 0))));
+}
+
+#[test]
+fn a_list_that_was_refused_is_told_from_one_that_was_not_answered() {
+    let judged = |outcome| {
+        let page = Op::List { list: 1, page: 0, resource_version: None, limit: None };
+        let reader = log(ClientKind::ListReader, vec![op(120, 121, page, outcome)]);
+        views(&reader, &timeline()).remove(0).judged
+    };
+    let silent = |refused, reason: &str| Judged::NoAnswer { refused, reason: reason.to_owned() };
+    assert_eq!(judged(failed(500)), silent(true, "status 500"));
+    assert_eq!(judged(Outcome::Unknown { reason: "timeout".to_owned() }), silent(false, "timeout"));
+}
+
+#[test]
+fn the_state_that_a_watch_begins_with_is_made_up_of_its_own_events_alone() {
+    let of_stream = |stream, record| match record {
+        Record::Event(event) => Record::Event(EventRecord { stream, ..event }),
+        other => other,
+    };
+    let whole = event(106, Event::Bookmark { revision: 11, initial_events_end: true });
+    let found = seen(vec![
+        list(60, 61, 9, &[1]),
+        op(101, 102, Op::WatchList { stream: 2 }, answered(11)),
+        of_stream(2, put(103, 1, 9)),
+        put(104, 7, 10),
+        of_stream(2, put(105, 2, 11)),
+        of_stream(2, whole),
+        put(120, 2, 11),
+    ]);
+    let at_once = [(105, 10, Some((0, 1))), (106, 11, Some((0, 0))), (110, 11, Some((0, 0)))];
+    assert_eq!(found, at_once, "the one before it had delivered object 7");
 }
