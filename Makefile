@@ -39,8 +39,8 @@ bench:
 fuzz:
 	ci/fuzz.sh
 
-# Which changes to the code that judges no test notices; an hour. `make mutants ARGS=--again` runs only those that
-# were not noticed the last time.
+# Which changes to the code that judges no test notices; an hour. `make mutants ARGS="--again src/check"` runs only
+# those in that folder that were not noticed the last time.
 mutants:
 	ci/packages.sh build
 	cargo run --release --locked --manifest-path mutants/Cargo.toml --target-dir target/mutants/tool -- $(ARGS)

@@ -2,7 +2,8 @@
 //! compiled in behind a switch, and the tests that reach it must fail when it is on.
 //!
 //! Survivors that are known are in `explained.tsv`, with the reason; any other is an error. `results.tsv` in the
-//! scratch directory keeps what became of each, so that `--again` runs only those that were not killed before.
+//! scratch directory keeps what became of each, so that `--again` runs only those that were not killed before. Beginnings
+//! of paths, such as `src/check/apf`, leave out all others.
 
 mod cargo;
 mod explained;
@@ -36,11 +37,31 @@ const SUITES: [&str; 11] = [
     "snapshot",
 ];
 
+/// What is asked for on the command line.
+struct Asked {
+    /// Those that were killed the last time are not run again.
+    again: bool,
+    /// Only mutants whose keys begin with one of these; none: all.
+    beginnings: Vec<String>,
+}
+
+impl Asked {
+    fn includes(&self, key: &str) -> bool {
+        self.beginnings.is_empty() || self.beginnings.iter().any(|beginning| key.starts_with(beginning))
+    }
+}
+
 fn main() -> ExitCode {
-    let again = std::env::args().nth(1).is_some_and(|argument| argument == "--again");
+    let (flags, beginnings): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|argument| argument.starts_with('-'));
+    let asked = Asked { again: flags == ["--again"], beginnings };
+    if !asked.again && !flags.is_empty() {
+        eprintln!("mutants: the only option is --again, and then beginnings of paths, as `src/check/apf`");
+        return ExitCode::from(2);
+    }
     let repository =
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the repository");
-    match run(repository, again) {
+    match run(repository, &asked) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(why) => {
@@ -50,14 +71,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(repository: &Path, again: bool) -> Result<bool, String> {
+fn run(repository: &Path, asked: &Asked) -> Result<bool, String> {
     let scratch = repository.join("target/mutants");
     let (tree, target, results) = (scratch.join("tree"), scratch.join("target"), scratch.join("results.tsv"));
-    let earlier = if again {
-        killed(&fs::read_to_string(&results).map_err(|e| format!("{results:?}: {e}"))?)
-    } else {
-        BTreeSet::new()
+    let earlier = match fs::read_to_string(&results) {
+        Ok(table) => table,
+        Err(e) if asked.again => return Err(format!("{}: {e}", results.display())),
+        Err(_) => String::new(),
     };
+    let killed = if asked.again { killed(&earlier) } else { BTreeSet::new() };
     copy(repository, &tree)?;
     let (sources, mut mutants) = mutant::all(&tree, &FOLDERS)?;
     eprintln!("{} changes", mutants.len());
@@ -66,9 +88,10 @@ fn run(repository: &Path, again: bool) -> Result<bool, String> {
     let tests = tests::reach(&tree, &scratch, &binaries)?;
     eprintln!("{} tests", tests.len());
 
-    let compiled: Vec<usize> = (0..mutants.len()).filter(|&number| mutants[number].compiles).collect();
-    let (known, wanted): (Vec<usize>, Vec<usize>) =
-        compiled.into_iter().partition(|&number| earlier.contains(&mutants[number].key));
+    let included = |number: &usize| mutants[*number].compiles && asked.includes(&mutants[*number].key);
+    let (known, wanted): (Vec<usize>, Vec<usize>) = (0..mutants.len())
+        .filter(included)
+        .partition(|&number| killed.contains(mutants[number].key.as_str()));
     let mut fates = tests::fates(&tree, &tests, &mutants, &wanted);
     fates.extend(known.into_iter().map(|number| (number, Fate::Killed)));
 
@@ -80,7 +103,10 @@ fn run(repository: &Path, again: bool) -> Result<bool, String> {
         let folder = FOLDERS.iter().find(|folder| key.starts_with(**folder)).expect("it was found in one");
         figures.entry(folder).or_default()[fate as usize] += 1;
     }
-    fs::write(&results, table).map_err(|e| format!("{results:?}: {e}"))?;
+    // What was not asked for this time is as it was.
+    let asked_before = |line: &&str| line.split_once('\t').is_some_and(|(_, key)| !asked.includes(key));
+    let kept: String = earlier.lines().filter(asked_before).map(|line| format!("{line}\n")).collect();
+    fs::write(&results, table + &kept).map_err(|e| format!("{}: {e}", results.display()))?;
     for (folder, [killed, survived, unreached]) in &figures {
         println!("{folder}: {killed} killed, {survived} survived, {unreached} reached by no test");
     }
@@ -92,7 +118,8 @@ fn run(repository: &Path, again: bool) -> Result<bool, String> {
         .filter(|&(_, &fate)| fate != Fate::Killed)
         .map(|(&number, _)| mutants[number].key.as_str())
         .collect();
-    let (new, stale) = Explained::read(&list).against(&survivors);
+    let (new, mut stale) = Explained::read(&list).against(&survivors);
+    stale.retain(|line| asked.includes(line));
     for key in &new {
         println!("not explained: {key}");
     }
@@ -109,8 +136,8 @@ fn run(repository: &Path, again: bool) -> Result<bool, String> {
 }
 
 /// Keys of the mutants that a table says were killed.
-fn killed(table: &str) -> BTreeSet<String> {
-    table.lines().filter_map(|line| line.strip_prefix("Killed\t")).map(str::to_owned).collect()
+fn killed(table: &str) -> BTreeSet<&str> {
+    table.lines().filter_map(|line| line.strip_prefix("Killed\t")).collect()
 }
 
 /// Makes `tree` what git knows of the repository as it lies there, with the switch added to the library.
