@@ -10,7 +10,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
 
 const OFFSET_BITS: u32 = MAX_BYTES.trailing_zeros();
-const TAG_BITS: u32 = u64::BITS - OFFSET_BITS;
 const OFFSET: u64 = (1 << OFFSET_BITS) - 1;
 const FREE: u64 = 0;
 
@@ -72,10 +71,10 @@ impl<'a> KeySet<'a> {
         sized_at(self.bytes, usize::try_from(slot & OFFSET).ok()?)
     }
 
+    /// By the tag's upper bits, as many as number the slots.
     fn place(&self, Tag(tag): Tag) -> usize {
         let bits = self.slots.len().trailing_zeros();
-        let index = if bits <= TAG_BITS { tag >> (TAG_BITS - bits) } else { tag << (bits - TAG_BITS) };
-        usize::try_from(index).unwrap_or(0)
+        usize::try_from(tag << OFFSET_BITS >> (u64::BITS - bits)).unwrap_or(0)
     }
 
     fn grow(&mut self) {
@@ -109,13 +108,15 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_of_the_slots_stays_free() {
+    fn a_quarter_of_the_slots_stays_free_and_no_more_are_added_than_that_takes() {
         let (bytes, places) = written(5000);
         let mut set = KeySet::new(&bytes);
-        for &at in &places {
+        for (before, &at) in places.iter().enumerate() {
             let key = &bytes[at + 1..at + 3];
             assert!(set.add(key, set.tag(key), at));
-            assert!(set.used * 4 <= set.slots.len() * 3, "{} of {}", set.used, set.slots.len());
+            let (used, slots) = (before + 1, set.slots.len());
+            assert!(used * 4 <= slots * 3, "{used} of {slots}");
+            assert!(slots == 1 << 10 || used * 4 > slots / 2 * 3, "{used} of {slots}");
         }
         assert!(places.iter().all(|&at| {
             let key = &bytes[at + 1..at + 3];
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn a_tag_s_upper_bits_say_its_place() {
         let set = KeySet::new(b"");
-        let (len, half) = (set.slots.len(), 1 << (TAG_BITS - 1));
+        let (len, half) = (set.slots.len(), 1 << (u64::BITS - OFFSET_BITS - 1));
         for (tag, place) in [(0, 0), (half - 1, len / 2 - 1), (half, len / 2), (2 * half - 1, len - 1)] {
             assert_eq!(set.place(Tag(tag)), place);
         }

@@ -11,7 +11,6 @@ use super::error::SnapshotError;
 use super::keyset::{KeySet, Tag};
 use super::page::{Entry, LeafPage, Pages};
 use super::proto::KeyValue;
-use std::mem;
 
 /// Name of the bucket.
 pub const KEY: &[u8] = b"key";
@@ -85,7 +84,6 @@ pub struct Scan<'a> {
     counts: Counts,
     candidates: Vec<Candidate<'a>>,
     empty_key_seen: bool,
-    before_marker: bool,
 }
 
 impl<'a> Scan<'a> {
@@ -98,7 +96,6 @@ impl<'a> Scan<'a> {
             counts: Counts::default(),
             candidates: Vec::with_capacity(BATCH),
             empty_key_seen: false,
-            before_marker: false,
         }
     }
 
@@ -111,12 +108,10 @@ impl<'a> Scan<'a> {
             let (revision, deleted) = revision(&entry)?;
             let counts = &mut self.counts;
             counts.last_revision = counts.last_revision.max(revision.main);
-            if mem::take(&mut self.before_marker) {
-                counts.bump = counts.bump.map(|bump| Bump { from: Some(revision.main), ..bump });
-            }
-            if entry.value.is_empty() && !deleted && counts.bump.is_none() {
+            if let Some(bump) = &mut counts.bump {
+                bump.from.get_or_insert(revision.main);
+            } else if entry.value.is_empty() && !deleted {
                 counts.bump = Some(Bump { revision: revision.main, from: None });
-                self.before_marker = true;
             }
             if revision.main > self.until {
                 continue;
@@ -177,4 +172,32 @@ fn revision(entry: &Entry<'_>) -> Result<(Revision, bool), SnapshotError> {
 /// The revision of a compaction in the bucket `meta`: its main.
 pub(super) fn compaction(bytes: &[u8]) -> Option<i64> {
     (bytes.len() >= 17).then(|| bytes.first_chunk().map(|main| i64::from_be_bytes(*main))).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::etcd::snapshot::inspect::Snapshot;
+    use crate::etcd::snapshot::sample::Sample;
+    use crate::etcd::snapshot::tree::{Order, Walk};
+
+    #[test]
+    fn keys_are_handed_out_a_batch_at_a_time_and_not_held_until_the_end() {
+        let mut sample = Sample::etcd();
+        for main in 1..=200 {
+            sample.change(main, &main.to_string(), Some(b"v"));
+        }
+        let bytes = sample.bytes();
+        let Snapshot { opened, buckets, .. } = Snapshot::read(&bytes).unwrap();
+        let bucket = buckets.iter().find(|bucket| bucket.name == KEY).unwrap();
+        let (mut scan, mut seen, mut handed_out) = (Scan::new(opened.pages, i64::MAX), 0, 0);
+        let walked = Walk::new(opened.pages).tree(&bucket.root, Order::Descending, &mut |leaf| {
+            scan.leaf(leaf, &mut |_| handed_out += 1)?;
+            seen += leaf.len();
+            assert_eq!(handed_out, seen / BATCH * BATCH);
+            Ok(())
+        });
+        assert_eq!(walked, Ok(()));
+        assert_eq!((scan.finish(&mut |_| handed_out += 1).live, handed_out), (200, 200));
+    }
 }
