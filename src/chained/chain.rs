@@ -101,4 +101,11 @@ mod tests {
     fn moving_bytes_between_lines_changes_the_head() {
         assert_ne!(Head::START.then(b"ab").then(b"c"), Head::START.then(b"a").then(b"bc"));
     }
+
+    #[test]
+    fn of_a_wrong_claim_as_much_is_told_as_a_hash_is_long() {
+        let claim = "f".repeat(65);
+        let error = ChainCheck::default().follow(b"line", &claim).unwrap_err();
+        assert!(error.contains(&format!("`prev` is {:?},", &claim[..64])), "{error}");
+    }
 }

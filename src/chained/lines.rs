@@ -78,3 +78,37 @@ impl<R: BufRead> ChainedLines<R> {
         &self.torn
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_with_its_newline_may_be_as_long_as_the_limit_and_no_longer() {
+        let limit = usize::try_from(MAX_LINE).unwrap();
+        let mut text = vec![b'x'; limit + 1];
+        text[limit] = b'\n';
+        let longest = ChainedLines::new(&text[1..]).next_line().unwrap().unwrap();
+        assert_eq!(longest.len(), limit - 1);
+        let mut torn = ChainedLines::new(&text[1..limit]);
+        assert_eq!(torn.next_line().unwrap(), None);
+        assert_eq!(torn.torn().len(), limit - 1);
+        for longer in [&text[..], &text[..limit]] {
+            let error = ChainedLines::new(longer).next_line().unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        }
+    }
+
+    #[test]
+    fn a_line_has_the_number_of_its_place() {
+        let mut lines = ChainedLines::new(&b""[..]);
+        for wrong in [1, u64::MAX] {
+            let error = lines.follow(b"first", wrong, &lines.head().to_string()).unwrap_err();
+            assert_eq!(error, format!("`seq` is {wrong}, expected 0"));
+        }
+        assert_eq!((lines.lines(), lines.bytes()), (0, 0));
+        lines.follow(b"first", 0, &lines.head().to_string()).unwrap();
+        assert!(lines.follow(b"second", 0, &lines.head().to_string()).is_err());
+        lines.follow(b"second", 1, &lines.head().to_string()).unwrap();
+    }
+}

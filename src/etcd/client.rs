@@ -417,4 +417,10 @@ mod tests {
     fn no_number_below_0_is_a_revision() {
         assert_eq!([-1, 0, 1, 7].map(unsigned), [0, 0, 1, 7]);
     }
+
+    #[test]
+    fn a_revision_that_etcd_can_t_count_to_lies_in_the_future() {
+        assert_eq!([0, 7, i64::MAX.unsigned_abs()].map(|n| signed(n).unwrap()), [0, 7, i64::MAX]);
+        assert_eq!(signed(1 << 63).unwrap_err().class, FailureClass::FutureRevision);
+    }
 }

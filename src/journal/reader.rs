@@ -243,4 +243,30 @@ mod tests {
         lines[1] = lines[1].replacen("\"clusterCreating\"", "\"clusterDreaming\"", 1);
         assert!(matches!(parse(&rechained(&lines)), Err(JournalError::Corrupt { line: 2, .. })));
     }
+
+    #[test]
+    fn what_is_damage_is_told_from_what_the_system_refuses() {
+        let path = Path::new("journal.jsonl");
+        let endless = BufReader::new(io::repeat(b' '));
+        let error = JournalReader::new(path, endless).next().unwrap().unwrap_err();
+        assert!(matches!(error, JournalError::Corrupt { line: 1, .. }), "{error}");
+        assert!(error.to_string().contains("longer than"), "{error}");
+        let directory = BufReader::new(std::fs::File::open("/").unwrap());
+        let error = JournalReader::new(path, directory).next().unwrap().unwrap_err();
+        assert!(matches!(error, JournalError::Io { .. }), "{error}");
+    }
+
+    #[test]
+    fn nothing_is_read_behind_damage() {
+        let text = samples::journal_text().replacen("\"seq\":1,", "\"seq\":7,", 1);
+        let items: Vec<_> = JournalReader::new(Path::new("journal.jsonl"), text.as_bytes()).collect();
+        assert!(matches!(&items[..], [Ok(_), Err(JournalError::Corrupt { line: 2, .. })]), "{items:?}");
+    }
+
+    #[test]
+    fn of_a_forged_version_the_beginning_is_told() {
+        let version = format!("2.{}", "0".repeat(19));
+        let error = parse(&rechained(&lines_with_version(&version))).unwrap_err();
+        assert!(matches!(&error, JournalError::Newer { found, .. } if *found == version[..20]), "{error}");
+    }
 }

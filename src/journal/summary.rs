@@ -452,4 +452,29 @@ mod tests {
         entries.extend([adopted, phase]);
         assert_eq!(RunSummary::of(&entries).violations, Vec::<String>::new());
     }
+
+    #[test]
+    fn one_cluster_of_two_that_is_removed_settles_nothing() {
+        let mut entries = samples::entries();
+        entries.retain(|e| !matches!(e.event, JournalEvent::Discharged { .. }));
+        let creating = position(&entries, |e| matches!(e, JournalEvent::ClusterCreating { .. }));
+        let other = JournalEvent::ClusterCreating { cluster: "other".to_owned() };
+        entries.insert(creating, Entry { event: other, ..entries[creating].clone() });
+        let summary = RunSummary::of(&entries);
+        assert_eq!(summary.clusters_owed, ["other"]);
+        assert!(summary.injections[0].is_open() && !summary.is_settled());
+    }
+
+    #[test]
+    fn each_of_two_injections_needs_its_own_armed_undo_alone() {
+        let mut entries = samples::entries();
+        let armed = position(&entries, |e| matches!(e, JournalEvent::UndoArmed { .. }));
+        let mut other = entries[armed].clone();
+        if let JournalEvent::UndoArmed { undo, .. } = &mut other.event {
+            undo.injection = InjectionId("9-other".to_owned());
+        }
+        entries.insert(armed, other);
+        let summary = RunSummary::of(&entries);
+        assert_eq!((summary.injections.len(), summary.violations), (2, Vec::new()));
+    }
 }

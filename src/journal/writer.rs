@@ -242,10 +242,9 @@ mod tests {
             let Resumed { mut writer, entries, torn_bytes } = JournalWriter::resume(&path, clock()).unwrap();
             let complete = whole[..cut].iter().rposition(|b| *b == b'\n').unwrap() + 1;
             assert_eq!(torn_bytes as usize, cut - complete);
-            if torn_bytes > 0 {
-                let torn = std::fs::read(dir.path().join("journal.torn")).unwrap();
-                assert_eq!(&torn[..torn.len() - 1], &whole[complete..cut]);
-            }
+            let torn = std::fs::read(dir.path().join("journal.torn")).ok();
+            let put_aside = torn.as_ref().map(|torn| &torn[..torn.len() - 1]);
+            assert_eq!(put_aside, Some(&whole[complete..cut]).filter(|torn| !torn.is_empty()));
             writer.append(JournalEvent::RunAdopted { by: "recover".into(), torn_bytes }).unwrap();
             assert_eq!(reader::read(&path).unwrap().entries.len(), entries.len() + 1);
         }
@@ -278,5 +277,29 @@ mod tests {
         let error = JournalWriter::create(&file.join("journal.jsonl"), clock()).err().unwrap();
         assert!(matches!(error, JournalError::ReadOnly { .. }), "{error}");
         assert!(error.to_string().contains("--out"), "{error}");
+    }
+
+    #[test]
+    fn only_the_anchor_of_a_history_need_not_be_durable_before_the_caller_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = written(&dir.path().join("journal.jsonl"), &samples::events()[..2]);
+        // /dev/null takes every write, and fails when it is to be made durable.
+        writer.file = OpenOptions::new().write(true).open("/dev/null").unwrap();
+        let is_anchor = |event: &JournalEvent| matches!(event, JournalEvent::HistoryAnchored { .. });
+        let (anchors, others): (Vec<_>, Vec<_>) = samples::events().into_iter().partition(is_anchor);
+        writer.append(anchors[0].clone()).unwrap();
+        assert_eq!(writer.entries(), 3);
+        assert!(matches!(writer.append(others[0].clone()), Err(JournalError::Io { .. })));
+        assert_eq!(writer.entries(), 3);
+        // Whether it is on disk is unknown, so nothing may follow it, not even an anchor.
+        assert!(matches!(writer.append(anchors[0].clone()), Err(JournalError::Poisoned { .. })));
+    }
+
+    #[test]
+    fn a_journal_that_can_t_be_looked_at_is_not_said_to_be_idle() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("not-a-directory");
+        std::fs::write(&file, "").unwrap();
+        assert!(is_being_written(&file.join("journal.jsonl")).is_err());
     }
 }

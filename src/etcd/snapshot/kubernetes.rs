@@ -232,7 +232,8 @@ mod tests {
         assert_eq!(Form::of(b"{\"kind\":1}"), Form::Json);
         assert_eq!(Form::of(b"k8s:enc:aescbc:v1:key1:\x01\x02:"), encrypted("aescbc", "key1"));
         assert_eq!(Form::of(b"k8s:enc:kms:v2:plugin:\0"), encrypted("kms", "plugin"));
-        for other in [&b""[..], b"k8s", b"k8s:enc:", b"k8s:enc:aescbc:v1:key1", b"\0"] {
+        let unversioned = b"k8s:enc:aescbc:1:key1:\x01";
+        for other in [&b""[..], b"k8s", b"k8s:enc:", b"k8s:enc:aescbc:v1:key1", unversioned, b"\0"] {
             assert_eq!(Form::of(other), Form::Other);
         }
     }
@@ -282,5 +283,17 @@ mod tests {
         let view = KubernetesView::of(&objects);
         let all = MAX_GROUPS as u64 + 3;
         assert_eq!((view.objects, view.bytes, view.beyond), (all, 3 * all, 2));
+    }
+
+    #[test]
+    fn the_oldest_objects_are_those_of_the_lowest_revisions_of_creation() {
+        let entry = Entry { page: 2, at: 0, key: b"", value: b"", is_bucket: false };
+        let mut objects = Objects::default();
+        for create_revision in [5, 2, 9] {
+            let kv = KeyValue { key: b"/registry/pods/a/b", create_revision, ..KeyValue::default() };
+            objects.add(&Live { entry, kv });
+        }
+        let oldest = KubernetesView::of(&objects).oldest;
+        assert_eq!(oldest.iter().map(|row| row.create_revision).collect::<Vec<_>>(), [2, 5, 9]);
     }
 }

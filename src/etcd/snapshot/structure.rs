@@ -74,3 +74,27 @@ fn free_pages<'a>(opened: &Opened<'a>, mut walk: Walk<'a>) -> Result<(), Snapsho
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::etcd::snapshot::meta::open;
+    use crate::etcd::snapshot::sample::{PAGE, Sample};
+
+    #[test]
+    fn pages_are_handed_on_in_full_batches_and_no_batch_is_empty() {
+        let mut sample = Sample::etcd();
+        for id in 0..2 * BATCH {
+            sample.bucket("lease").insert(id.to_be_bytes().to_vec(), vec![b'x'; PAGE / 2]);
+        }
+        let bytes = sample.bytes();
+        let mut sizes = Vec::new();
+        let mut hand_on = |batch: Batch<'_>| {
+            if batch.bucket == b"lease" {
+                sizes.push(batch.leaves.len());
+            }
+        };
+        check(&open(&bytes).unwrap(), &mut hand_on).unwrap();
+        assert_eq!(sizes, [BATCH, BATCH]);
+    }
+}

@@ -52,7 +52,9 @@ mod tests {
             matches!(ending(&[0; 544]), Ending::Digest { image, stored } if image.len() == 512 && stored.len() == 32)
         );
         assert_eq!(ending(&[0; 1024]), Ending::Raw);
-        assert_eq!(ending(&[0; 545]), Ending::Odd);
+        for odd in [256, 288, 545] {
+            assert_eq!(ending(&vec![0; odd]), Ending::Odd, "{odd}");
+        }
         assert!(matches!(ending(&[0; 32]), Ending::Digest { image: [], .. }));
     }
 }

@@ -239,3 +239,50 @@ fn a_verification_says_how_much_it_looked_at() {
     assert_eq!(checks.iter().map(|check| check.name).collect::<Vec<_>>(), ["digest", "structure"]);
     assert_eq!(checks[1].detail, detail);
 }
+
+#[test]
+fn authentication_is_on_when_its_own_entry_says_so() {
+    let mut sample = Sample::etcd();
+    sample.bucket("auth").insert(b"authRevision".to_vec(), vec![1]);
+    assert!(!inspected(&sample).auth_enabled);
+    for (value, on) in [(1, true), (0, false)] {
+        sample.bucket("auth").insert(b"authEnabled".to_vec(), vec![value]);
+        sample.bucket("auth").insert(b"authRevision".to_vec(), vec![1 - value]);
+        assert_eq!(inspected(&sample).auth_enabled, on);
+    }
+}
+
+#[test]
+fn a_revision_may_have_63_bits() {
+    let mut sample = Sample::etcd();
+    let empty = sample.bytes();
+    sample.change(i64::MAX, "k", Some(b"v"));
+    let bytes = sample.bytes();
+    assert_eq!((inspected(&sample).live_keys, latest(&bytes).matching), (1, 1));
+    assert_eq!(diff(&empty, &bytes, 1).unwrap().added, 1);
+}
+
+#[test]
+fn keys_are_listed_by_their_beginning_and_with_the_form_of_their_value() {
+    let mut sample = Sample::etcd();
+    for (main, key, value) in [
+        (2, "/a/json", &b"{}"[..]),
+        (3, "/a/protobuf", b"k8s\0x"),
+        (4, "/a/sealed", b"k8s:enc:aescbc:v1:k1:x"),
+        (5, "/a/text", b"x"),
+        (6, "/b/json", b"{}"),
+        (7, "b", b"/a"),
+    ] {
+        sample.change(main, key, Some(value));
+    }
+    let asked = Selection { prefix: b"/a".to_vec(), ..Selection::default() };
+    let listing = keys(&sample.bytes(), &asked).unwrap();
+    let rows: Vec<_> = listing.keys.iter().map(|row| (row.key.to_string(), row.form.as_str())).collect();
+    let expected = [
+        ("/a/json", "json"),
+        ("/a/protobuf", "protobuf"),
+        ("/a/sealed", "encrypted:aescbc:k1"),
+        ("/a/text", "other"),
+    ];
+    assert_eq!((rows, listing.matching), (expected.map(|(key, form)| (key.to_owned(), form)).to_vec(), 4));
+}

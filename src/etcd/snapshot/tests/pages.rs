@@ -218,13 +218,28 @@ fn a_branch_may_begin_with_a_key_of_zeros() {
 
 #[test]
 fn bytes_between_elements_are_no_part_of_the_hash() {
-    let good = sample().bytes();
-    let leaf = page_of_kind(&good, 2);
-    let element = leaf + 16 * usize::from(good[leaf + 10]);
-    let (pos, len) = (word(&good, element + 4), word(&good, element + 8) + word(&good, element + 12));
-    let moved = with(&good, element + 4, &u32::try_from(pos + 8).unwrap().to_le_bytes());
-    let moved = with(&moved, element + pos + 8, &good[element + pos..element + pos + len]);
-    assert_eq!(inspect(&moved).unwrap(), inspect(&good).unwrap());
+    let mut two_elements = Sample::etcd();
+    for id in [b"a", b"b"] {
+        two_elements.bucket("authUsers").insert(id.to_vec(), vec![b'x'; PAGE / 8]);
+    }
+    for good in [sample().bytes(), two_elements.bytes()] {
+        let leaf = page_of_kind(&good, 2);
+        let element = leaf + 16 * usize::from(good[leaf + 10]);
+        let (pos, len) = (word(&good, element + 4), word(&good, element + 8) + word(&good, element + 12));
+        let moved = with(&good, element + 4, &u32::try_from(pos + 8).unwrap().to_le_bytes());
+        let moved = with(&moved, element + pos + 8, &good[element + pos..element + pos + len]);
+        assert_eq!(inspect(&moved).unwrap(), inspect(&good).unwrap());
+    }
+}
+
+#[test]
+fn an_entry_beside_the_buckets_is_named() {
+    let mut sample = Sample::default();
+    sample.bucket("key");
+    let good = sample.bytes();
+    let element = PAGE * long(&good, META_ROOT) + 16;
+    let bytes = with(&good, element, &[0]);
+    is_damaged_at(&bytes, place(&bytes, b"key"), "an entry beside the buckets");
 }
 
 #[test]
