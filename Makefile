@@ -20,6 +20,8 @@ lint:
 	ci/packages.sh build
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
+	cargo fmt --check --manifest-path mutants/Cargo.toml
+	cargo clippy --locked --manifest-path mutants/Cargo.toml --target-dir target/mutants/tool --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
 
 # Each scenario five times with real durations; writes reports/soak/.

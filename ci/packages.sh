@@ -19,15 +19,21 @@ esac
 
 # An unprivileged user's PATH often lacks the directories of system tools.
 PATH="$PATH:/usr/sbin:/sbin"
-# protoc is of no use without the well-known types, which some distributions package apart.
+# protoc is of no use without the well-known types, which some distributions package apart. PROTOC and PROTOC_INCLUDE
+# say where they are, to the build as well.
 present() { # command
-  command -v "$1" >/dev/null || return 1
-  [ "$1" != protoc ] || protoc --descriptor_set_out=/dev/null google/protobuf/descriptor.proto 2>/dev/null
+  [ "$1" = protoc ] || { command -v "$1" >/dev/null; return; }
+  local include=${PROTOC_INCLUDE:+--proto_path=$PROTOC_INCLUDE}
+  # shellcheck disable=SC2086 # one word or none
+  "${PROTOC:-protoc}" $include --descriptor_set_out=/dev/null google/protobuf/descriptor.proto 2>/dev/null
 }
-missing=""
-for command in $commands; do
-  present "$command" || missing="$missing $command"
-done
+look() {
+  missing=""
+  for command in $commands; do
+    present "$command" || missing="$missing $command"
+  done
+}
+look
 [ -n "$missing" ] || exit 0
 
 package() { # package manager, command
@@ -72,3 +78,14 @@ else
   echo "  $line" >&2
   exit 5
 fi
+
+look
+case "$missing" in
+  "") ;;
+  *protoc*)
+    echo "$(command -v "${PROTOC:-protoc}" || echo protoc) lacks google/protobuf/descriptor.proto: remove it, so that the" \
+      "one just installed is found, or set PROTOC and PROTOC_INCLUDE." >&2
+    exit 5
+    ;;
+  *) echo "still missing:$missing" >&2; exit 5 ;;
+esac

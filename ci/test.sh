@@ -46,7 +46,10 @@ step "formatting" cargo fmt --check || true
 step "clippy" cargo clippy --locked --all-targets -- -D warnings || true
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items || true
 must "tests compile" cargo test --locked --no-run
-step "mutants" cargo test --locked --manifest-path mutants/Cargo.toml --target-dir target/mutants/tool || true
+mutants() { cargo "$1" --locked --manifest-path mutants/Cargo.toml --target-dir target/mutants/tool "${@:2}"; }
+step "formatting of mutants" cargo fmt --check --manifest-path mutants/Cargo.toml || true
+step "clippy of mutants" mutants clippy --all-targets -- -D warnings || true
+step "tests of mutants" mutants test || true
 
 awaited() { wait "$provider" || { cat "$logs/toolchain.log"; return 1; }; }
 say "awaiting upstream binaries: $(tail -n 1 "$logs/toolchain.log")"

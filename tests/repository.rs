@@ -1,4 +1,4 @@
-//! Rules that hold for the repository as a whole: licences, banned crates, unsafe code.
+//! Rules that hold for the repository as a whole: licences, banned crates, unsafe code, what building needs.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -169,22 +169,25 @@ fn unsafe_code_is_only_in_the_modules_that_are_named_for_it() {
     assert!(lib.contains("#![deny(unsafe_code)]"));
 }
 
-/// What `ci/packages.sh build` asks Debian's package manager for, on a machine whose protoc behaves as `protoc` does.
-fn asked_for(protoc: &str) -> String {
+/// What `ci/packages.sh build` asks Debian's package manager for, on a machine whose protoc behaves as `protoc` does,
+/// and whether it is content.
+fn asked_for(protoc: &str) -> (String, bool) {
     let dir = tempfile::tempdir().expect("a directory");
     for (name, behaves_as) in [("cc", "true"), ("protoc", protoc), ("apt-get", "echo"), ("sudo", "false")] {
         symlink(Path::new("/bin").join(behaves_as), dir.path().join(name)).expect("links");
     }
     let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").expect("PATH is set"));
     let script = root().join("ci/packages.sh");
-    let run =
-        Command::new(script).arg("build").env("PATH", path).stdin(Stdio::null()).output().expect("runs");
-    String::from_utf8(run.stderr).expect("text")
+    let mut build = Command::new(script);
+    build.arg("build").env("PATH", path).env_remove("PROTOC").env_remove("PROTOC_INCLUDE");
+    let run = build.stdin(Stdio::null()).output().expect("runs");
+    (String::from_utf8(run.stderr).expect("text"), run.status.success())
 }
 
 #[test]
 fn a_compiler_of_protocol_buffers_that_lacks_the_well_known_types_is_missing() {
-    assert_eq!(asked_for("true"), "");
-    let asked = asked_for("false");
+    assert_eq!(asked_for("true"), (String::new(), true));
+    let (asked, content) = asked_for("false");
     assert!(asked.contains("libprotobuf-dev protobuf-compiler"), "{asked}");
+    assert!(!content, "it still lacks them: {asked}");
 }

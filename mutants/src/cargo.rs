@@ -19,8 +19,9 @@ pub fn until_it_compiles(
         let woven: Vec<Woven> = sources.iter().map(|source| source.woven(mutants)).collect();
         for (source, woven) in sources.iter().zip(&woven) {
             // A file that is written anew is compiled anew.
-            if fs::read_to_string(&source.path).map_err(|e| e.to_string())? != woven.text {
-                fs::write(&source.path, &woven.text).map_err(|e| e.to_string())?;
+            let failed = |e: std::io::Error| format!("{}: {e}", source.path.display());
+            if fs::read_to_string(&source.path).map_err(failed)? != woven.text {
+                fs::write(&source.path, &woven.text).map_err(failed)?;
             }
         }
         let (fine, messages) = messages(tree, target, &["check", "--lib"])?;
@@ -35,8 +36,8 @@ pub fn until_it_compiles(
             }
         }
         if dropped == 0 {
-            let text = messages.iter().filter_map(|m| m["message"]["rendered"].as_str()).collect::<String>();
-            return Err(format!("the tree does not compile, and no change is to blame:\n{text}"));
+            let told = rendered(&messages);
+            return Err(format!("the tree does not compile, and no change is to blame:\n{told}"));
         }
         eprintln!("{dropped} changes do not compile");
     }
@@ -67,6 +68,11 @@ fn blamed(tree: &Path, message: &Value, sources: &[Source], woven: &[Woven]) -> 
     blamed
 }
 
+/// What the compiler says to people.
+fn rendered(messages: &[Value]) -> String {
+    messages.iter().filter_map(|message| message["message"]["rendered"].as_str()).collect()
+}
+
 fn offset(value: &Value) -> usize {
     value.as_u64().and_then(|offset| usize::try_from(offset).ok()).unwrap_or_default()
 }
@@ -77,9 +83,7 @@ pub fn test_binaries(tree: &Path, target: &Path, suites: &[&str]) -> Result<Vec<
     arguments.extend(suites.iter().flat_map(|&suite| ["--test", suite]));
     let (fine, messages) = messages(tree, target, &arguments)?;
     if !fine {
-        return Err(
-            "the tests do not compile with the changes; cargo says why when run in the tree".to_owned()
-        );
+        return Err(format!("the tests do not compile with the changes:\n{}", rendered(&messages)));
     }
     let made = messages.iter().filter(|message| message["profile"]["test"] == true);
     Ok(made.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).collect())

@@ -33,6 +33,18 @@ impl<'t> Explained<'t> {
 #[cfg(test)]
 mod tests {
     use super::Explained;
+    use std::path::Path;
+
+    /// Takes no compilation, so a line that a change of the code has left behind is found at once.
+    #[test]
+    fn every_line_of_the_list_is_of_a_change_that_can_be_made() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let text = std::fs::read_to_string(repository.join("mutants/explained.tsv")).unwrap();
+        let (_, mutants) = crate::mutant::all(repository, &crate::FOLDERS).unwrap();
+        let keys: Vec<&str> = mutants.iter().map(|mutant| mutant.key.as_str()).collect();
+        let (_, stale) = Explained::read(&text).against(&keys);
+        assert_eq!(stale, [""; 0]);
+    }
 
     #[test]
     fn survivors_without_a_line_and_lines_without_a_survivor_are_told() {

@@ -3,22 +3,24 @@
 //!
 //! Survivors that are known are in `explained.tsv`, with the reason; any other is an error. `results.tsv` in the
 //! scratch directory keeps what became of each, so that `--again` runs only those that were not killed before. Beginnings
-//! of paths, such as `src/check/apf`, leave out all others.
+//! of paths, such as `src/check/apf`, leave out all others. What was killed is known by its text and its place among
+//! those alike in its function: a run of all of them has the last word.
 
 mod cargo;
 mod explained;
+mod fates;
 mod mutant;
 mod site;
-mod tests;
 mod weave;
 
 use explained::Explained;
+use fates::Fate;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
-use std::fs;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use tests::Fate;
 
 /// Folders whose code is changed.
 const FOLDERS: [&str; 6] = ["src/apf", "src/chained", "src/check", "src/etcd", "src/journal", "src/timeline"];
@@ -48,6 +50,12 @@ struct Asked {
 impl Asked {
     fn includes(&self, key: &str) -> bool {
         self.beginnings.is_empty() || self.beginnings.iter().any(|beginning| key.starts_with(beginning))
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.beginnings.join(" or "))
     }
 }
 
@@ -82,31 +90,43 @@ fn run(repository: &Path, asked: &Asked) -> Result<bool, String> {
     let killed = if asked.again { killed(&earlier) } else { BTreeSet::new() };
     copy(repository, &tree)?;
     let (sources, mut mutants) = mutant::all(&tree, &FOLDERS)?;
-    eprintln!("{} changes", mutants.len());
     cargo::until_it_compiles(&tree, &target, &sources, &mut mutants)?;
     let binaries = cargo::test_binaries(&tree, &target, &SUITES)?;
-    let tests = tests::reach(&tree, &scratch, &binaries)?;
-    eprintln!("{} tests", tests.len());
+    let tests = fates::reach(&tree, &scratch, &binaries)?;
+    let compiled = mutants.iter().filter(|mutant| mutant.compiles).count();
+    eprintln!("{compiled} of {} changes compile; {} tests", mutants.len(), tests.len());
 
-    let included = |number: &usize| mutants[*number].compiles && asked.includes(&mutants[*number].key);
-    let (known, wanted): (Vec<usize>, Vec<usize>) = (0..mutants.len())
-        .filter(included)
-        .partition(|&number| killed.contains(mutants[number].key.as_str()));
-    let mut fates = tests::fates(&tree, &tests, &mutants, &wanted);
+    let included: Vec<usize> =
+        (0..mutants.len()).filter(|&n| mutants[n].compiles && asked.includes(&mutants[n].key)).collect();
+    if included.is_empty() {
+        return Err(format!(
+            "nothing begins with {}: name a folder or a file below {}",
+            asked,
+            FOLDERS.join(", ")
+        ));
+    }
+    let (known, wanted): (Vec<usize>, Vec<usize>) =
+        included.into_iter().partition(|&number| killed.contains(mutants[number].key.as_str()));
+    let table = |number: usize, fate: Fate| format!("{fate:?}\t{}\n", mutants[number].key);
+    // What was not asked for this time is as it was.
+    let kept =
+        earlier.lines().filter(|line| line.split_once('\t').is_some_and(|(_, key)| !asked.includes(key)));
+    let mut begun: String = kept.map(|line| format!("{line}\n")).collect();
+    begun.extend(known.iter().map(|&number| table(number, Fate::Killed)));
+    let written = |e: std::io::Error| format!("{}: {e}", results.display());
+    fs::write(&results, begun).map_err(written)?;
+    let file = File::options().append(true).open(&results).map_err(written)?;
+    let told =
+        |number, fate| (&file).write_all(table(number, fate).as_bytes()).expect("the table can be written");
+    let mut fates = fates::fates(&tree, &tests, &mutants, &wanted, told)?;
     fates.extend(known.into_iter().map(|number| (number, Fate::Killed)));
 
-    let mut table = String::new();
     let mut figures: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     for (&number, &fate) in &fates {
         let key = &mutants[number].key;
-        let _ = writeln!(table, "{fate:?}\t{key}");
         let folder = FOLDERS.iter().find(|folder| key.starts_with(**folder)).expect("it was found in one");
         figures.entry(folder).or_default()[fate as usize] += 1;
     }
-    // What was not asked for this time is as it was.
-    let asked_before = |line: &&str| line.split_once('\t').is_some_and(|(_, key)| !asked.includes(key));
-    let kept: String = earlier.lines().filter(asked_before).map(|line| format!("{line}\n")).collect();
-    fs::write(&results, table + &kept).map_err(|e| format!("{}: {e}", results.display()))?;
     for (folder, [killed, survived, unreached]) in &figures {
         println!("{folder}: {killed} killed, {survived} survived, {unreached} reached by no test");
     }
@@ -149,7 +169,8 @@ fn copy(repository: &Path, tree: &Path) -> Result<(), String> {
         return Err("the tree could not be copied".to_owned());
     }
     let library = tree.join("src/lib.rs");
-    let text = fs::read_to_string(&library).map_err(|e| e.to_string())?;
+    let failed = |e: std::io::Error| format!("{}: {e}", library.display());
+    let text = fs::read_to_string(&library).map_err(failed)?;
     // What is woven in is no good style.
     fs::write(&library, format!("#![allow(warnings, arithmetic_overflow)]\n{text}pub mod mutants;\n"))
         .map_err(|e| e.to_string())?;

@@ -133,18 +133,15 @@ impl Finder<'_> {
             Expr::Macro(call) if call.mac.path.is_ident("matches") => vec![format!("!{}", self.of(node))],
             Expr::MethodCall(call) => {
                 let name = call.method.to_string();
-                let other = METHODS.iter().find_map(|&(one, other)| match name.as_str() {
+                let others = METHODS.iter().filter_map(|&(one, other)| match name.as_str() {
                     name if name == one => Some(other),
                     name if name == other => Some(one),
                     _ => None,
                 });
-                match other {
-                    Some(other) => vec![self.with(node, &call.method, other)],
-                    None if QUESTIONS.contains(&name.as_str()) => vec![format!("!{}", self.of(node))],
-                    None if matches!(name.as_str(), "cmp" | "total_cmp") => {
-                        vec![format!("{}.reverse()", self.of(node))]
-                    }
-                    None => Vec::new(),
+                match name.as_str() {
+                    name if QUESTIONS.contains(&name) => vec![format!("!{}", self.of(node))],
+                    "cmp" | "total_cmp" => vec![format!("{}.reverse()", self.of(node))],
+                    _ => others.map(|other| self.with(node, &call.method, other)).collect(),
                 }
             }
             _ => Vec::new(),

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_write_is_behind_a_lost_one_only_if_its_revision_is_known_to_be_higher() {
+    fn a_kept_write_whose_revision_is_above_a_lost_one_does_not_bring_that_back() {
         let last_kept = |kept: Option<u64>| {
             let (kept, lost) = (acked(1, 30, kept), acked(2, 20, Some(5)));
             lost_time(&[&kept], &[&lost]).unwrap().last_kept

@@ -1,6 +1,7 @@
 //! What every client gets to work with, and what it tells the runner while it works.
 
 use super::load::LoadTold;
+use super::session::Broken;
 use crate::clock::{Clock, MonoNs};
 use crate::component::network::{Dialer, Endpoint, Identity};
 use crate::history::kind::ClientKind;
@@ -43,6 +44,16 @@ pub struct Setup {
     pub namespace: String,
     /// The run's seed; each client derives its own stream from it and its name.
     pub seed: u64,
+}
+
+impl Setup {
+    /// The interval that the plan gives a paced client, nanoseconds.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn every_ns(&self) -> Result<u64, Broken> {
+        self.planned.every_ns.ok_or_else(|| Broken::Unpaced(self.planned.name.clone()))
+    }
 }
 
 /// What a client tells the runner, for progress and for waits. Never evidence.

@@ -49,16 +49,6 @@ where
     }
 }
 
-impl Setup {
-    /// The interval that the plan gives a paced client, nanoseconds.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn every_ns(&self) -> Result<u64, Broken> {
-        self.planned.every_ns.ok_or_else(|| Broken::Unpaced(self.planned.name.clone()))
-    }
-}
-
 /// An open history and the way to tell the runner.
 pub struct Session {
     client: String,
@@ -78,7 +68,7 @@ const TOLD_EVERY_NS: u64 = 100_000_000;
 impl Session {
     /// Writes the history's first line. When that fails the runner is told and there is no session.
     #[must_use]
-    pub fn open(ctx: ClientContext) -> Option<(Self, Setup)> {
+    pub(super) fn open(ctx: ClientContext) -> Option<(Self, Setup)> {
         let ClientContext { setup, clock, recorder, signals, stop, load: _ } = ctx;
         let planned = &setup.planned;
         let mut session = Self {
@@ -256,7 +246,7 @@ impl Session {
     }
 
     /// Writes the last line, or tells the runner why there can be none.
-    pub fn close(mut self, end: Result<Account, Broken>) {
+    pub(super) fn close(mut self, end: Result<Account, Broken>) {
         let account = match end {
             Ok(account) => account,
             Err(broken) => {

@@ -225,7 +225,7 @@ impl Fault for LoseEtcd {
         injection: Injection<'a>,
     ) -> Faulting<'a, String> {
         Box::pin(async move {
-            members::are_stopped(context, injection.targets).await?;
+            members::expect_stopped(context, injection.targets).await?;
             let mut seen = Vec::new();
             for member in injection.targets {
                 let look = context.view.etcd_healthy(member).await;
@@ -241,7 +241,7 @@ impl Fault for LoseEtcd {
         context: FaultContext<'a>,
         injection: Injection<'a>,
     ) -> Faulting<'a, String> {
-        Box::pin(members::answer(context, injection.targets))
+        Box::pin(members::expect_answers(context, injection.targets))
     }
 }
 

@@ -63,7 +63,7 @@ async fn seen(
     injection: Injection<'_>,
     rest_answers: bool,
 ) -> Result<String, FaultError> {
-    members::are_stopped(context, injection.targets).await?;
+    members::expect_stopped(context, injection.targets).await?;
     let mut seen: Vec<String> =
         injection.targets.iter().map(|member| format!("{member} is stopped")).collect();
     for member in injection.with_role(Role::Etcd).iter().filter(|m| !injection.targets.contains(m)) {
@@ -211,7 +211,7 @@ impl<T: MembersKilled> Fault for T {
         context: FaultContext<'a>,
         injection: Injection<'a>,
     ) -> Faulting<'a, String> {
-        Box::pin(async move { members::answer(context, &injection.with_role(Role::Etcd)).await })
+        Box::pin(async move { members::expect_answers(context, &injection.with_role(Role::Etcd)).await })
     }
 }
 

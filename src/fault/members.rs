@@ -3,11 +3,11 @@
 use super::{FaultContext, FaultError, expect_look};
 use crate::component::{ComponentId, ComponentState};
 
-/// Whether all of them are stopped, as whoever controls them says.
+/// All of them are stopped, as whoever controls them says.
 ///
 /// # Errors
 /// The first that is not, or that their states can't be had.
-pub(super) async fn are_stopped(
+pub(super) async fn expect_stopped(
     context: FaultContext<'_>,
     members: &[ComponentId],
 ) -> Result<(), FaultError> {
@@ -24,11 +24,14 @@ pub(super) async fn are_stopped(
     Ok(())
 }
 
-/// What each said when it was asked for a linearizable read.
+/// Each answers a linearizable read, and what it said.
 ///
 /// # Errors
 /// The first that does not answer.
-pub(super) async fn answer(context: FaultContext<'_>, members: &[ComponentId]) -> Result<String, FaultError> {
+pub(super) async fn expect_answers(
+    context: FaultContext<'_>,
+    members: &[ComponentId],
+) -> Result<String, FaultError> {
     let mut seen = Vec::new();
     for member in members {
         let look = context.view.etcd_healthy(member).await;

@@ -34,7 +34,7 @@ struct Learnt {
     side: Side,
 }
 
-/// Every update of a client that compares and swaps whose answer belongs to the restored timeline.
+/// Every compare-and-swap update whose answer belongs to the restored timeline. Clients of that kind alone record any.
 #[must_use]
 pub fn updates(log: &ClientLog, restored: &Restored) -> Vec<CasAnswer> {
     let mut learnt: BTreeMap<u64, Learnt> = BTreeMap::new();

@@ -18,7 +18,8 @@ fn an_update_that_rests_on_the_snapshot_s_last_revision_rests_on_the_restored_ti
 }
 
 #[test]
-fn what_kept_an_update_from_being_answered_is_told_apart_and_only_a_conflict_is_an_answer() {
+fn what_kept_an_update_from_being_answered_is_told_apart_and_only_a_conflict_or_an_object_that_is_gone_is_an_answer()
+ {
     let right = |outcome| {
         let update = op(120, 121, Op::CasUpdate { object: 1, held: 9, value: 2 }, outcome);
         updates(&log(ClientKind::CasUpdater, vec![update]), &restored(Vec::new())).remove(0).right

@@ -41,7 +41,7 @@ pub enum Right {
     Unjudged(String),
 }
 
-/// Every GET of a get reader whose answer belongs to the restored timeline.
+/// Every GET whose answer belongs to the restored timeline. Get readers alone record any.
 #[must_use]
 pub fn gets(log: &ClientLog, restored: &Restored) -> Vec<GetAnswer> {
     log.ops()

@@ -270,8 +270,10 @@ fn what_is_told_of_another_level_changes_nothing() {
         let mut other = entry.clone();
         if let JournalEvent::Fact { fact } = &mut other.event {
             match fact {
-                Fact::SharesChanged { level, shares, .. } => {
+                Fact::SharesChanged { level, shares, return_ns, .. } => {
                     (*level, *shares) = ("another".to_owned(), *shares + 7);
+                    // Before the first request was sent.
+                    *return_ns = MonoNs(0);
                     told.push(other);
                 }
                 Fact::FlowMetrics { level, requests, .. } => {

@@ -226,7 +226,7 @@ fn a_watch_is_silent_from_the_first_write_after_its_last_event() {
 }
 
 #[test]
-fn a_watch_that_had_nothing_to_deliver_was_silent_for_no_time_and_without_writes_it_is_not_known() {
+fn a_watch_is_silent_only_about_writes_that_were_acknowledged_while_it_was_recorded() {
     let silent = |writes: u64, closed_at: Option<u64>| {
         let world = World { writes: [40, 40, writes], ..World::honest() };
         let mut input = world.input();
@@ -358,6 +358,7 @@ fn without_a_fault_nothing_happened_since_it() {
             *outcome = Outcome::Failed { status: Some(410), reason: "gone".to_owned() };
         }
     }
+    assert_ne!(client(&input, "watch").gone410, 0, "with a fault they count");
     input
         .journal
         .retain(|e| !matches!(e.event, JournalEvent::Injecting { .. } | JournalEvent::Injected { .. }));

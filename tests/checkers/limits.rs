@@ -495,3 +495,12 @@ fn what_keeps_a_time_from_being_met_is_said_once() {
     assert_eq!(found.verdict, Verdict::Inconclusive);
     assert_eq!(found.reason.matches("the plan asks for 81").count(), 1, "{}", found.reason);
 }
+
+#[test]
+fn a_run_says_how_many_objectives_it_had() {
+    let mut input = World::honest().input();
+    input.plan.objectives.truncate(1);
+    assert_eq!(judge(&input).reason, "all 1 objectives met");
+    input.plan.objectives.clear();
+    assert_eq!(judge(&input).reason, "the drill has no objective");
+}

@@ -101,12 +101,3 @@ fn of_a_restore_with_two_phases_none_is_said_to_be_missing() {
     let bumped = lost_timeline(&World::honest().input());
     assert!(bumped.reason.contains("; one phase only: the restored timeline starts at"), "{}", bumped.reason);
 }
-
-#[test]
-fn a_run_says_how_many_objectives_it_had() {
-    let mut input = World::honest().input();
-    input.plan.objectives.truncate(1);
-    assert_eq!(judge(&input).reason, "all 1 objectives met");
-    input.plan.objectives.clear();
-    assert_eq!(judge(&input).reason, "the drill has no objective");
-}

@@ -381,9 +381,14 @@ fn a_refusal_is_held_against_what_the_plan_says_of_it() {
     assert_eq!(of(&input, "conflict"), row(Some(true), "at least once", "2 times"));
     assert_eq!(of(&input, "invalid"), row(Some(false), "at least once", "never"));
     assert_eq!(of(&input, "gone"), row(Some(true), "never", "never"));
-    let refused = |record: &&mut Record| matches!(record, Record::Op(op) if matches!(&op.outcome, Outcome::Failed { reason, .. } if reason == "conflict"));
-    let Some(Record::Op(one)) = history(&mut input, "swapper").iter_mut().find(refused) else { panic!() };
-    one.outcome = Outcome::Failed { status: Some(409), reason: "invalid".to_owned() };
+    let conflict = history(&mut input, "swapper").iter_mut().find_map(|record| match record {
+        Record::Op(op) => {
+            let refused = matches!(&op.outcome, Outcome::Failed { reason, .. } if reason == "conflict");
+            refused.then_some(op)
+        }
+        _ => None,
+    });
+    conflict.unwrap().outcome = Outcome::Failed { status: Some(409), reason: "invalid".to_owned() };
     assert_eq!(of(&input, "conflict"), row(Some(true), "at least once", "once"));
     assert_eq!(of(&input, "invalid"), row(Some(true), "at least once", "once"));
     // What a history does not show may have come after it.

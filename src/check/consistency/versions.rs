@@ -103,7 +103,7 @@ impl Versions {
             .into_iter()
             .map(|(revision, change)| {
                 objects += change;
-                (revision, u64::try_from(objects).unwrap_or_default())
+                (revision, u64::try_from(objects).expect("an object goes only after it came"))
             })
             .collect();
     }

@@ -8,6 +8,7 @@ use crate::provider::binaries::{
 };
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -129,14 +130,26 @@ pub(super) fn go(options: &ProvideOptions) -> Check {
     }
 }
 
-/// Whether quakeproof itself could be built: some distributions package the well-known types apart from the compiler.
+/// Whether quakeproof itself could be built.
 pub(super) fn protoc() -> Check {
-    let said = |argument: &[&str]| {
-        let output = Command::new("protoc").args(argument).stdin(Stdio::null()).output().ok()?;
+    let command = std::env::var_os("PROTOC").unwrap_or_else(|| "protoc".into());
+    protoc_as(&command, std::env::var_os("PROTOC_INCLUDE").as_deref())
+}
+
+/// Some distributions package the well-known types apart from the compiler, which is of no use without them.
+fn protoc_as(command: &OsStr, include: Option<&OsStr>) -> Check {
+    let said = |arguments: &[&OsStr]| {
+        let output = Command::new(command).args(arguments).stdin(Stdio::null()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    let well_known = ["--descriptor_set_out=/dev/null", "google/protobuf/descriptor.proto"];
-    let missing = match said(&["--version"]) {
+    let include = include.map(|include| {
+        let mut argument = OsString::from("--proto_path=");
+        argument.push(include);
+        argument
+    });
+    let well_known = ["--descriptor_set_out=/dev/null", "google/protobuf/descriptor.proto"].map(OsStr::new);
+    let well_known: Vec<&OsStr> = include.iter().map(OsString::as_os_str).chain(well_known).collect();
+    let missing = match said(&[OsStr::new("--version")]) {
         Some(version) if said(&well_known).is_some() => return Check::ok("protoc", version),
         Some(version) => format!("{version} without google/protobuf/descriptor.proto"),
         None => "not found".to_owned(),
@@ -167,6 +180,22 @@ mod tests {
     fn available_memory_is_read_in_bytes() {
         assert_eq!(mem_available("MemTotal:  24 kB\nMemAvailable:    2048 kB\n"), Some(2 * MIB));
         assert_eq!(mem_available("MemTotal: 24 kB\n"), None);
+    }
+
+    #[test]
+    fn a_protoc_without_the_well_known_types_builds_nothing() {
+        let found = |command: &str| {
+            let check = protoc_as(OsStr::new(command), Some(OsStr::new("/")));
+            (check.status, check.found)
+        };
+        assert_eq!(found("no-such-protoc"), (Status::Warn, "not found".to_owned()));
+        // It tells its version and knows none of the other options.
+        let (status, told) = found("git");
+        assert_eq!(status, Status::Warn);
+        assert!(
+            told.starts_with("git version") && told.ends_with("without google/protobuf/descriptor.proto")
+        );
+        assert_eq!(found("true").0, Status::Ok);
     }
 
     #[test]
