@@ -115,3 +115,26 @@ fn given_path(attribute: &syn::Attribute) -> Option<String> {
 fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::test_modules;
+    use std::path::{Path, PathBuf};
+
+    #[test]
+    fn modules_for_tests_lie_below_the_file_that_declares_them_or_where_it_says() {
+        let code = r#"
+            mod shipped;
+            #[cfg(test)]
+            mod small;
+            #[cfg(test)]
+            #[path = "names_tests.rs"]
+            mod tests;
+            #[cfg(test)]
+            mod inline {}
+        "#;
+        let of = |path: &str| test_modules(Path::new(path), code);
+        assert_eq!(of("src/check/mod.rs"), ["src/check/small", "src/check/names_tests"].map(PathBuf::from));
+        assert_eq!(of("src/check/names.rs"), ["src/check/names/small", "src/check/names_tests"].map(PathBuf::from));
+    }
+}

@@ -46,7 +46,14 @@ pub struct DrillLock {
     cluster: String,
     record_path: PathBuf,
     record: LockRecord,
-    _held: File,
+    held: File,
+}
+
+impl Drop for DrillLock {
+    fn drop(&mut self) {
+        // Closing alone leaves it held for as long as a child that was just forked has the file too.
+        let _ = self.held.unlock();
+    }
 }
 
 impl DrillLock {
@@ -112,7 +119,7 @@ impl DrillLock {
             .map_err(io::Error::from)
             .and_then(|text| write_atomically(&record_path, &text))
             .map_err(|e| lock_error(&record_path, &e))?;
-        Ok(Self { cluster: cluster.to_owned(), record_path, record, _held: held })
+        Ok(Self { cluster: cluster.to_owned(), record_path, record, held })
     }
 
     /// Frees the cluster: the run has ended in order and owes nothing.
@@ -252,6 +259,18 @@ mod tests {
         fn adopt(&self, run: &str, dir: &Path) -> Result<DrillLock, GuardError> {
             DrillLock::adopt(&self.state, "main", run, dir, &FakeClock::new())
         }
+    }
+
+    #[test]
+    fn a_lock_that_is_dropped_is_free_though_a_child_was_just_forked() {
+        let place = Place::new();
+        let dir = place.run_dir("run", 1);
+        let lock = DrillLock::acquire(&place.state, "c", "run-1", &dir, &FakeClock::new()).unwrap();
+        // Shares the lock, as a fork's copy does until another program is executed.
+        let forked = lock.held.try_clone().unwrap();
+        drop(lock);
+        assert!(hold(&place.state, "c").is_ok());
+        drop(forked);
     }
 
     #[test]

@@ -23,6 +23,13 @@ pub struct JournalWriter {
     poisoned: bool,
 }
 
+impl Drop for JournalWriter {
+    fn drop(&mut self) {
+        // Closing alone leaves it locked for as long as a child that was just forked has the file too.
+        let _ = self.file.unlock();
+    }
+}
+
 /// A journal taken over from a process that died.
 pub struct Resumed {
     /// Continues the chain.
@@ -194,6 +201,19 @@ mod tests {
             writer.append(event.clone()).unwrap();
         }
         writer
+    }
+
+    #[test]
+    fn a_journal_whose_writer_is_gone_is_not_being_written_though_a_child_was_just_forked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.jsonl");
+        let writer = JournalWriter::create(&path, clock()).unwrap();
+        // Shares the lock, as a fork's copy does until another program is executed.
+        let forked = writer.file.try_clone().unwrap();
+        assert!(is_being_written(&path).unwrap());
+        drop(writer);
+        assert!(!is_being_written(&path).unwrap());
+        drop(forked);
     }
 
     #[test]
