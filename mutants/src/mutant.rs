@@ -135,6 +135,9 @@ mod tests {
         "#;
         let of = |path: &str| test_modules(Path::new(path), code);
         assert_eq!(of("src/check/mod.rs"), ["src/check/small", "src/check/names_tests"].map(PathBuf::from));
-        assert_eq!(of("src/check/names.rs"), ["src/check/names/small", "src/check/names_tests"].map(PathBuf::from));
+        assert_eq!(
+            of("src/check/names.rs"),
+            ["src/check/names/small", "src/check/names_tests"].map(PathBuf::from)
+        );
     }
 }
