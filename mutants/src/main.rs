@@ -16,7 +16,6 @@ mod weave;
 use explained::Explained;
 use fates::Fate;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -53,12 +52,6 @@ impl Asked {
     }
 }
 
-impl fmt::Display for Asked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.beginnings.join(" or "))
-    }
-}
-
 fn main() -> ExitCode {
     let (flags, beginnings): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|argument| argument.starts_with('-'));
@@ -90,55 +83,58 @@ fn run(repository: &Path, asked: &Asked) -> Result<bool, String> {
     let killed = if asked.again { killed(&earlier) } else { BTreeSet::new() };
     copy(repository, &tree)?;
     let (sources, mut mutants) = mutant::all(&tree, &FOLDERS)?;
+    if !mutants.iter().any(|mutant| asked.includes(&mutant.key)) {
+        let (asked, folders) = (asked.beginnings.join(" or "), FOLDERS.join(", "));
+        return Err(format!("nothing begins with {asked}: name a folder or a file below {folders}"));
+    }
     cargo::until_it_compiles(&tree, &target, &sources, &mut mutants)?;
     let binaries = cargo::test_binaries(&tree, &target, &SUITES)?;
     let tests = fates::reach(&tree, &scratch, &binaries)?;
     let compiled = mutants.iter().filter(|mutant| mutant.compiles).count();
     eprintln!("{compiled} of {} changes compile; {} tests", mutants.len(), tests.len());
 
-    let included: Vec<usize> =
-        (0..mutants.len()).filter(|&n| mutants[n].compiles && asked.includes(&mutants[n].key)).collect();
-    if included.is_empty() {
-        return Err(format!(
-            "nothing begins with {}: name a folder or a file below {}",
-            asked,
-            FOLDERS.join(", ")
-        ));
-    }
-    let (known, wanted): (Vec<usize>, Vec<usize>) =
-        included.into_iter().partition(|&number| killed.contains(mutants[number].key.as_str()));
-    let table = |number: usize, fate: Fate| format!("{fate:?}\t{}\n", mutants[number].key);
+    let included = |number: &usize| mutants[*number].compiles && asked.includes(&mutants[*number].key);
+    let (known, wanted): (Vec<usize>, Vec<usize>) = (0..mutants.len())
+        .filter(included)
+        .partition(|&number| killed.contains(mutants[number].key.as_str()));
+    let line = |number: usize, fate: Fate| format!("{fate:?}\t{}\n", mutants[number].key);
     // What was not asked for this time is as it was.
     let kept =
         earlier.lines().filter(|line| line.split_once('\t').is_some_and(|(_, key)| !asked.includes(key)));
     let mut begun: String = kept.map(|line| format!("{line}\n")).collect();
-    begun.extend(known.iter().map(|&number| table(number, Fate::Killed)));
-    let written = |e: std::io::Error| format!("{}: {e}", results.display());
-    fs::write(&results, begun).map_err(written)?;
-    let file = File::options().append(true).open(&results).map_err(written)?;
+    begun.extend(known.iter().map(|&number| line(number, Fate::Killed)));
+    let failed = |e: std::io::Error| format!("{}: {e}", results.display());
+    fs::write(&results, begun).map_err(failed)?;
+    let file = File::options().append(true).open(&results).map_err(failed)?;
     let told =
-        |number, fate| (&file).write_all(table(number, fate).as_bytes()).expect("the table can be written");
+        |number, fate| (&file).write_all(line(number, fate).as_bytes()).expect("the table can be written");
     let mut fates = fates::fates(&tree, &tests, &mutants, &wanted, told)?;
     fates.extend(known.into_iter().map(|number| (number, Fate::Killed)));
+    let fates: Vec<(&str, Fate)> =
+        fates.iter().map(|(&number, &fate)| (mutants[number].key.as_str(), fate)).collect();
+    print_figures(&fates);
+    let list = repository.join("mutants/explained.tsv");
+    let list = fs::read_to_string(&list).map_err(|e| format!("{}: {e}", list.display()))?;
+    Ok(all_explained(&fates, &list, asked))
+}
 
+/// Prints what became of the mutants of each folder.
+fn print_figures(fates: &[(&str, Fate)]) {
     let mut figures: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
-    for (&number, &fate) in &fates {
-        let key = &mutants[number].key;
+    for (key, fate) in fates {
         let folder = FOLDERS.iter().find(|folder| key.starts_with(**folder)).expect("it was found in one");
-        figures.entry(folder).or_default()[fate as usize] += 1;
+        figures.entry(folder).or_default()[*fate as usize] += 1;
     }
     for (folder, [killed, survived, unreached]) in &figures {
         println!("{folder}: {killed} killed, {survived} survived, {unreached} reached by no test");
     }
+}
 
-    let list = fs::read_to_string(repository.join("mutants/explained.tsv"))
-        .map_err(|e| format!("explained.tsv: {e}"))?;
-    let survivors: Vec<&str> = fates
-        .iter()
-        .filter(|&(_, &fate)| fate != Fate::Killed)
-        .map(|(&number, _)| mutants[number].key.as_str())
-        .collect();
-    let (new, mut stale) = Explained::read(&list).against(&survivors);
+/// Whether the list explains all that were not killed, and nothing else that was asked for; prints what differs.
+fn all_explained(fates: &[(&str, Fate)], list: &str, asked: &Asked) -> bool {
+    let survivors: Vec<&str> =
+        fates.iter().filter(|(_, fate)| *fate != Fate::Killed).map(|(key, _)| *key).collect();
+    let (new, mut stale) = Explained::read(list).against(&survivors);
     stale.retain(|line| asked.includes(line));
     for key in &new {
         println!("not explained: {key}");
@@ -146,13 +142,9 @@ fn run(repository: &Path, asked: &Asked) -> Result<bool, String> {
     for line in &stale {
         println!("explained, but killed or gone: {line}");
     }
-    println!(
-        "{} explained, {} not explained, {} lines too many",
-        survivors.len() - new.len(),
-        new.len(),
-        stale.len()
-    );
-    Ok(new.is_empty() && stale.is_empty())
+    let explained = survivors.len() - new.len();
+    println!("{explained} explained, {} not explained, {} lines too many", new.len(), stale.len());
+    new.is_empty() && stale.is_empty()
 }
 
 /// Keys of the mutants that a table says were killed.
@@ -168,11 +160,11 @@ fn copy(repository: &Path, tree: &Path) -> Result<(), String> {
     if !status.map_err(|e| format!("sh: {e}"))?.success() {
         return Err("the tree could not be copied".to_owned());
     }
+    let failed = |e: std::io::Error| format!("{}: {e}", tree.display());
     let library = tree.join("src/lib.rs");
-    let failed = |e: std::io::Error| format!("{}: {e}", library.display());
     let text = fs::read_to_string(&library).map_err(failed)?;
     // What is woven in is no good style.
-    fs::write(&library, format!("#![allow(warnings, arithmetic_overflow)]\n{text}pub mod mutants;\n"))
-        .map_err(|e| e.to_string())?;
-    fs::write(tree.join("src/mutants.rs"), include_str!("switch.rs")).map_err(|e| e.to_string())
+    let text = format!("#![allow(warnings, arithmetic_overflow)]\n{text}pub mod mutants;\n");
+    fs::write(&library, text).map_err(failed)?;
+    fs::write(tree.join("src/mutants.rs"), include_str!("switch.rs")).map_err(failed)
 }

@@ -41,6 +41,11 @@ impl Book {
         self.seq += 1;
     }
 
+    /// An operation that takes a millisecond.
+    pub fn did(&mut self, call: u64, op: Op, outcome: Outcome) {
+        self.op(call, call + 1, op, outcome);
+    }
+
     pub fn event(&mut self, at: u64, event: Event) {
         self.records.push(Record::Event(EventRecord {
             stream: self.stream,

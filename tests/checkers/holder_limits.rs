@@ -1,10 +1,10 @@
 //! Leases, leaders and consumers at the instants and figures that divide one finding from another.
 
 use crate::holders::{
-    Book, LOST, agreement, deployments, election, failed, granted, keeper, leases, left, look, ok,
-    one_leader, planned, predicted, stands, uid, with,
+    LOST, agreement, deployments, election, failed, granted, keeper, leases, left, look, ok, one_leader,
+    planned, predicted, stands, uid, with,
 };
-use crate::world::{MS, World};
+use crate::world::{Book, MS, World};
 use crate::{finding, history};
 use quakeproof::check::leaders::LeaderFacts;
 use quakeproof::check::leases::{Granted, LeaseFacts};
@@ -139,7 +139,7 @@ fn component(holders: &[(u64, Option<&str>)]) -> EvidenceInput {
     for (call, holder) in holders {
         let answer = |holder: &&str| ok(Answer { holder: Some((*holder).to_owned()), ..Answer::default() });
         let outcome = holder.as_ref().map_or_else(|| failed(None, "refused"), answer);
-        book.op(*call, Op::Lease { name: "kube-controller-manager".to_owned() }, outcome);
+        book.did(*call, Op::Lease { name: "kube-controller-manager".to_owned() }, outcome);
     }
     input.plan.clients.push(planned("manager", ClientKind::LeaderLease, None, 200));
     input.histories.insert("manager".to_owned(), book.close(World::honest().collect_at()));
@@ -355,11 +355,11 @@ fn consumer(input: &EvidenceInput) -> quakeproof::check::consumers::ConsumerFact
 }
 
 fn gone(book: &mut Book, at: u64, id: u64) {
-    book.op(at, Op::Look { what: Made::Deployment, id }, failed(Some(404), "not-found"));
+    book.did(at, Op::Look { what: Made::Deployment, id }, failed(Some(404), "not-found"));
 }
 
 fn make(book: &mut Book, at: u64, id: u64) {
-    book.op(at, Op::Make { what: Made::Deployment, id }, ok(uid(id)));
+    book.did(at, Op::Make { what: Made::Deployment, id }, ok(uid(id)));
 }
 
 #[test]
@@ -413,7 +413,7 @@ fn the_first_action_on_a_lost_object_is_quoted() {
     gone(&mut book, 5_000, 5);
     for at in [5_010, 5_020] {
         let owned = Op::Owned { id: 5, name: "d-5-x".to_owned() };
-        book.op(at, owned, ok(Answer { acted: Some(true), ..Answer::default() }));
+        book.did(at, owned, ok(Answer { acted: Some(true), ..Answer::default() }));
     }
     let mut input = with(input, book);
     let records = history(&mut input, "deployer");
@@ -487,9 +487,9 @@ fn for_pods_nothing_is_made_that_could_belong_to_a_lost_one() {
     let mut input = World::honest().input();
     let mut book = Book::open("pods", ClientKind::PodCreator);
     let pod = |book: &mut Book, at, id| {
-        book.op(at, Op::Make { what: Made::Pod, id }, ok(uid(id)));
+        book.did(at, Op::Make { what: Made::Pod, id }, ok(uid(id)));
         let answer = Answer { acted: Some(true), ..uid(id) };
-        book.op(at + 10, Op::Look { what: Made::Pod, id }, ok(answer));
+        book.did(at + 10, Op::Look { what: Made::Pod, id }, ok(answer));
     };
     pod(&mut book, 1_000, 1);
     pod(&mut book, 3_200, 2);
@@ -508,7 +508,7 @@ fn events_are_refused_for_their_lease_if_one_is_that_was_sent_after_the_restore(
         let mut input = World::honest().input();
         let mut book = Book::open("events", ClientKind::EventWriter);
         for (id, (call, outcome)) in (0..).zip(events) {
-            book.op(*call, Op::Make { what: Made::Event, id }, outcome.clone());
+            book.did(*call, Op::Make { what: Made::Event, id }, outcome.clone());
         }
         input.plan.clients.push(planned("events", ClientKind::EventWriter, None, 100));
         input.histories.insert("events".to_owned(), book.close(World::honest().collect_at()));

@@ -1,70 +1,21 @@
 //! Leases, leaders and consumers: a good record of each, and twins that differ in one thing.
 
-use crate::world::{BOOT, MS, World};
+use crate::world::{Book, MS, World};
 use crate::{finding, history};
 use quakeproof::check::leases::Granted;
 use quakeproof::check::rto::{Rto, RtoFrom, RtoTo};
 use quakeproof::check::two_leaders::NoTwoLeaders;
 use quakeproof::check::{Finding, Judgement, Verdict, judge};
 use quakeproof::client::leader_elector::LeaderElector;
-use quakeproof::clock::{BootId, MonoNs, WallTime};
 use quakeproof::component::ComponentId;
 use quakeproof::drill::spec::{Client, Objective};
 use quakeproof::drill::values::Span;
 use quakeproof::history::kind::ClientKind;
-use quakeproof::history::record::{
-    Answer, Event, EventRecord, LeaseAction, Made, Op, OpRecord, Outcome, Record,
-};
+use quakeproof::history::record::{Answer, Event, LeaseAction, Made, Op, Outcome, Record};
 use quakeproof::plan::{
     ConsumerPrediction, Expected, MinimumOperations, PlannedClient, PlannedObjective, Question,
 };
 use quakeproof::timeline::EvidenceInput;
-
-/// A history in the making.
-pub struct Book(Vec<Record>, u64);
-
-impl Book {
-    pub fn open(client: &str, kind: ClientKind) -> Self {
-        let opened = Record::Opened {
-            client: client.to_owned(),
-            kind,
-            identity: "client".to_owned(),
-            target: "api/kube-apiserver-1".to_owned(),
-            at: WallTime("2026-01-01T00:00:00.000000Z".to_owned()),
-            mono_ns: MonoNs(980 * MS),
-            boot: BootId(BOOT.to_owned()),
-        };
-        Self(vec![opened], 0)
-    }
-
-    pub fn op(&mut self, call: u64, op: Op, outcome: Outcome) {
-        let (call_ns, return_ns) = (MonoNs(call * MS), MonoNs((call + 1) * MS));
-        let boot = BootId(BOOT.to_owned());
-        self.0.push(Record::Op(OpRecord {
-            seq: self.1,
-            boot,
-            due_ns: None,
-            call_ns,
-            return_ns,
-            op,
-            outcome,
-            exchange: None,
-        }));
-        self.1 += 1;
-    }
-
-    pub fn event(&mut self, at: u64, stream: u64, event: Event) {
-        let boot = BootId(BOOT.to_owned());
-        self.0.push(Record::Event(EventRecord { stream, boot, at_ns: MonoNs(at * MS), event }));
-    }
-
-    pub fn close(mut self, at: u64) -> Vec<Record> {
-        let (mono_ns, boot) = (MonoNs(at * MS), BootId(BOOT.to_owned()));
-        let (scheduled, recorded) = (self.1, self.1);
-        self.0.push(Record::Closed { mono_ns, boot, scheduled, recorded, late: 0, lost: 0 });
-        self.0
-    }
-}
 
 pub fn ok(answer: Answer) -> Outcome {
     Outcome::Ok(answer)
@@ -146,7 +97,7 @@ pub fn stands(input: &mut EvidenceInput, name: &str, beliefs: &[(&str, u64, Opti
             lease: "elector".to_owned(),
             action: quakeproof::history::record::ElectAction::Get,
         };
-        book.op(call, op, ok(Answer::default()));
+        book.did(call, op, ok(Answer::default()));
     }
     for (at, i, begins) in at {
         let candidate = beliefs[i].0.to_owned();
@@ -155,7 +106,8 @@ pub fn stands(input: &mut EvidenceInput, name: &str, beliefs: &[(&str, u64, Opti
         } else {
             Event::LeadingEnded { candidate, reason: "renew-deadline".to_owned() }
         };
-        book.event(at, i as u64, event);
+        book.stream = i as u64;
+        book.event(at, event);
     }
     input.plan.clients.push(planned(name, ClientKind::LeaderElector, Some(elector(name)), 200));
     input.histories.insert(name.to_owned(), book.close(end));
@@ -268,7 +220,7 @@ pub fn keeper(ops: Vec<(u64, LeaseAction, &str, Outcome)>) -> EvidenceInput {
     let mut input = world.input();
     let mut book = Book::open("leases", ClientKind::LeaseKeeper);
     for (call, action, id, outcome) in ops {
-        book.op(call, lease(action, id), outcome);
+        book.did(call, lease(action, id), outcome);
     }
     input.plan.clients.push(planned("leases", ClientKind::LeaseKeeper, None, 200));
     input.histories.insert("leases".to_owned(), book.close(world.collect_at()));
@@ -354,10 +306,10 @@ pub fn uid(id: u64) -> Answer {
 pub fn look(book: &mut Book, at: u64, id: u64, acted: bool) {
     let op = Op::Look { what: Made::Deployment, id };
     let replica_set = acted.then(|| format!("d-{id}-x"));
-    book.op(at, op, ok(Answer { acted: (!acted).then_some(false), replica_set, ..uid(id) }));
+    book.did(at, op, ok(Answer { acted: (!acted).then_some(false), replica_set, ..uid(id) }));
     if acted {
         let op = Op::Owned { id, name: format!("d-{id}-x") };
-        book.op(at + 2, op, ok(Answer { acted: Some(true), ..Answer::default() }));
+        book.did(at + 2, op, ok(Answer { acted: Some(true), ..Answer::default() }));
     }
 }
 
@@ -367,13 +319,13 @@ pub fn deployments(acts_from: u64) -> (EvidenceInput, Book) {
     let world = World::honest();
     let mut input = world.input();
     let mut book = Book::open("deployer", ClientKind::Deployer);
-    let make = |book: &mut Book, at, id| book.op(at, Op::Make { what: Made::Deployment, id }, ok(uid(id)));
+    let make = |book: &mut Book, at, id| book.did(at, Op::Make { what: Made::Deployment, id }, ok(uid(id)));
     for id in 1..=5 {
         let at = if id == 5 { 2_000 } else { 800 + id * 200 };
         make(&mut book, at, id);
         look(&mut book, at + 10, id, true);
     }
-    book.op(2_700, Op::Make { what: Made::Deployment, id: 99 }, failed(None, "refused"));
+    book.did(2_700, Op::Make { what: Made::Deployment, id: 99 }, failed(None, "refused"));
     for id in 6..=15 {
         let at = 3_200 + (id - 6) * 100;
         make(&mut book, at, id);
@@ -424,12 +376,12 @@ fn a_replica_set_of_a_deployment_that_is_gone_is_an_action_on_a_lost_object() {
     let gone = |owned: Option<bool>| {
         let (input, mut book) = deployments(0);
         let look = Op::Look { what: Made::Deployment, id: 5 };
-        book.op(5_000, look, failed(Some(404), "not-found"));
+        book.did(5_000, look, failed(Some(404), "not-found"));
         let outcome = match owned {
             None => failed(Some(404), "not-found"),
             acted => ok(Answer { acted, ..Answer::default() }),
         };
-        book.op(5_010, Op::Owned { id: 5, name: "d-5-x".to_owned() }, outcome);
+        book.did(5_010, Op::Owned { id: 5, name: "d-5-x".to_owned() }, outcome);
         judge(&with(input, book)).etcd_restore[0].consumers[0].clone()
     };
     let lost = gone(None);
@@ -443,7 +395,7 @@ fn a_replica_set_of_a_deployment_that_is_gone_is_an_action_on_a_lost_object() {
 #[test]
 fn a_deployment_that_the_snapshot_held_and_that_is_gone_was_deleted_by_somebody() {
     let (input, mut book) = deployments(0);
-    book.op(5_000, Op::Look { what: Made::Deployment, id: 2 }, failed(Some(404), "not-found"));
+    book.did(5_000, Op::Look { what: Made::Deployment, id: 2 }, failed(Some(404), "not-found"));
     let facts = judge(&with(input, book)).etcd_restore[0].consumers[0].clone();
     assert_eq!((facts.lost, facts.deleted), (1, 1));
 }
@@ -451,7 +403,7 @@ fn a_deployment_that_the_snapshot_held_and_that_is_gone_was_deleted_by_somebody(
 #[test]
 fn a_deployment_under_another_uid_is_another_one() {
     let (input, mut book) = deployments(0);
-    book.op(5_000, Op::Look { what: Made::Deployment, id: 5 }, ok(uid(77)));
+    book.did(5_000, Op::Look { what: Made::Deployment, id: 5 }, ok(uid(77)));
     let facts = judge(&with(input, book)).etcd_restore[0].consumers[0].clone();
     assert_eq!(facts.lost, 1);
 }
